@@ -39,7 +39,7 @@ def open(
     Args:
         uri: Where it lives: a directory, `s3://bucket/prefix`, or a server: see `connect`.
         mode: `rw`, or `r` for reading only: such a handle never writes, not even to recover.
-        actor: Who works through this handle, for the history. A server knows that by the token.
+        actor: Who works through this handle, for the history. A server takes it from the token.
         storage_options: How to reach S3; by default the usual `AWS_*` variables.
         embedder: What turns texts into vectors; by default what `OMNIGRAPH_EMBED_*` say.
         settings: Bounds; by default what `OMNIGRAPH_<SETTING>` say, such as

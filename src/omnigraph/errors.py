@@ -158,7 +158,7 @@ class GraphError(Exception):
 
     @staticmethod
     def from_json(payload: Mapping[str, Any]) -> "GraphError":
-        """Rebuild an error, whoever wrote it.
+        """Rebuild an error of this or another version.
 
         A code from a newer release falls back to the default code of its kind and is kept in
         ``details["unknown_code"]``. What cannot be read at all becomes ``Internal`` with an

@@ -166,7 +166,7 @@ class IdempotencyKey(str):
 
 
 class CommitMessage(str):
-    """The subject of a commit, in the words of who made it. Recorded, never interpreted."""
+    """The subject of a commit, as its author wrote it. Recorded, never interpreted."""
 
     __slots__ = ()
 

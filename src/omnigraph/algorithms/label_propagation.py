@@ -70,7 +70,7 @@ def _hearing(hearers: CsrGraph, changed: Counts) -> Counts:
 
 
 def tallied(rows: Counts, votes: Ids) -> tuple[Counts, Ids, Counts]:
-    """Equal votes for the same one together: who they are for, the labels, and how many."""
+    """Equal votes for the same vertex together: the vertices, the labels, and how many."""
     keys = (rows << 32) | votes
     keys.sort()
     starts = np.flatnonzero(first_of_runs(keys))
@@ -85,7 +85,7 @@ def winning_labels(
     """The vertices that get any votes, and the label that wins at each.
 
     Args:
-        rows: Who each vote is for.
+        rows: The vertex that each vote is for.
         votes: The labels.
         current: The label that each of those has.
         weights: How often each vote counts; once by default.

@@ -1,6 +1,6 @@
 """PageRank by power iteration.
 
-The rank of a vertex is the chance to find a walker there who follows a random edge with the
+The rank of a vertex is the chance to find a walker there that follows a random edge with the
 probability `damping`, and else, or where no edge leads on, goes to any vertex. Ranks sum up to 1.
 Parallel edges count each.
 """

@@ -125,7 +125,7 @@ def weighted(outward: CsrGraph, sources: Ids, most: float | None = None) -> Floa
 
 
 def _relaxed(outward: CsrGraph, distances: Floats, active: Ids, limit: float) -> Ids:
-    """Follow the edges of some vertices; who is nearer now."""
+    """Follow the edges of some vertices; return those that are nearer now."""
     assert outward.weights is not None
     starts = outward.offsets[active]
     counts = outward.offsets[active.astype(np.int64) + 1] - starts
@@ -139,7 +139,7 @@ def _relaxed(outward: CsrGraph, distances: Floats, active: Ids, limit: float) ->
 
 
 def _one_by_one(outward: CsrGraph, distances: Floats, waiting: Ids, limit: float) -> Ids:
-    """Settle the nearest vertices by a heap; who is left once many wait."""
+    """Settle the nearest vertices by a heap; return what is left once many wait."""
     assert outward.weights is not None
     known, offsets = memoryview(distances), memoryview(outward.offsets)  # type: ignore[arg-type]
     heap = [(known[vertex], vertex) for vertex in waiting.tolist()]

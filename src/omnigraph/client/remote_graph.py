@@ -176,7 +176,7 @@ class RemoteGraph(RemoteMaintenance):
         return self._arrow(f"{self._path}/query", asked)
 
     def _arrow(self, path: str, asked: Mapping[str, Any]) -> Any:
-        import pyarrow as pa  # noqa: PLC0415  # only who asks for Arrow waits for it
+        import pyarrow as pa  # noqa: PLC0415  # imported only when Arrow is needed
 
         headers = {"accept": _MEDIA["arrow"]}
         answer = self._transport.request("POST", path, body=asked, headers=headers, is_safe=True)
@@ -410,7 +410,7 @@ class RemoteGraph(RemoteMaintenance):
             create_from: Make the branch from this one if it is missing, in the same commit.
             replace: With `merge`: replace whole entities.
             cascade: With `overwrite`: drop edges of other types whose nodes are gone.
-            format: `ndjson`, `arrow` or `parquet`, where a file's suffix does not tell.
+            format: `ndjson`, `arrow` or `parquet`, where a file's suffix does not show it.
             idempotency_key: Names the operation, so that repeating it does it once.
             message: What the commit is about.
             progress: Is called with a `Progress` while the data is sent, and at the end.

@@ -63,7 +63,7 @@ class RemoteResolving:
         """Ask the function about the conflicts of dry runs, and merge with its answers.
 
         An answer holds only for the values that it was given for. So if they do not fit any more,
-        and somebody has written, it starts over.
+        and there was a write, it starts over.
         """
         attempt = 0
         while True:

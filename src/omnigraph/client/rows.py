@@ -31,7 +31,7 @@ class RemoteRows(Sequence[dict[str, Any]]):
             columns: The names of the columns.
             types: Their types.
             rows: The rows, as JSON has them.
-            arrow: Asks the server for the same rows as an Arrow table.
+            arrow: Requests the same rows from the server as an Arrow table.
         """
         self._arrow = arrow
         self.columns = tuple(columns)

@@ -37,7 +37,7 @@ class Fp(StrEnum):
     FORK = "branch.fork"  # of the manifest or of a table
     BEGIN = "branch.begin"  # the intent of a branch that is created with a commit
     FIRST_COMMIT = "branch.first-commit"  # on the staging ref; publishing it makes the branch
-    ANNOUNCE = "branch.announce"  # the intent of who is about to end a branch
+    ANNOUNCE = "branch.announce"  # the intent of deleting or renaming a branch
     DROP = "branch.drop"
     RECOVER_RESTORE = "recover.restore"  # one table goes back
     RECOVER_RESTORED = "recover.restored"

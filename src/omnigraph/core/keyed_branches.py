@@ -50,7 +50,7 @@ class KeyedBranches:
             name: The branch.
             start: Finds the state that it starts from.
             key: The key of the call.
-            actor: Who asks for it.
+            actor: On whose behalf.
         """
         repo = self._repo
         repo.require_writable()

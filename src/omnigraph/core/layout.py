@@ -19,10 +19,10 @@ SCHEMA_STATE = "__schema_state.json"
 CLAIMS = "__claims"
 INIT_CLAIM = f"{CLAIMS}/init"
 BRANCH_CLAIM = f"{CLAIMS}/branches"
-STORE_CLOCK = f"{CLAIMS}/clock"  # objects that are made to learn the time of the store
+STORE_CLOCK = f"{CLAIMS}/clock"  # objects that are made to read the time of the store
 COPY_MARK = "__copy.json"  # of a copy that is not finished, and so is no graph
 CLEANUP_CLAIM = f"{CLAIMS}/cleanup"
-HOLDS = "__holds"  # notes of who reads a state for long
+HOLDS = "__holds"  # notes that a state is read for long
 ORIGINAL_NOTE = "__original.json"  # of a graph that was taken over: the schema that it had
 ORIGINAL_COMMITS = "_graph_commits.lance"  # where the original kept its lineage
 ORIGINAL_ACTORS = "_graph_commit_actors.lance"
@@ -126,7 +126,7 @@ def staging_ref(operation_id: str, source: str, attempt: int = 0) -> str:
 
 
 def staging_ref_parts(fork: str | None) -> tuple[str, str] | None:
-    """The operation and the source that the name of a staging ref tells; None for other forks."""
+    """The operation and the source in the name of a staging ref; None for other forks."""
     folder, _, rest = (fork or "").partition("/")
     operation, _, source = rest.partition("/")
     is_ref = folder == STAGING_REFS and source

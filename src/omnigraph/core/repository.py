@@ -486,7 +486,7 @@ class Repository:
         return tuple(settled)
 
     def _settle(self) -> tuple[Settlement, ...]:
-        """Settle what is unfinished, torn branches too. Opening leaves those: nobody meets them."""
+        """Settle what is unfinished, and torn branches, which opening leaves."""
         with storage_errors():
             self.torn.settle_records()
         return self.refresh()

@@ -1,7 +1,7 @@
 """Translates failures of the store into public errors.
 
 Only for places where nothing that a write promised can have moved; where something may have, the
-write path speaks for itself.
+write path reports it.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """Setting refs: tags are made and deleted, branches are protected.
 
-Names of tags and branches are given by whoever makes branches alone, so no tag and branch get one
-name, and no branch is deleted while one of its commits is being tagged.
+Names of tags and branches are given under the claim on making branches, so no tag and branch get
+one name, and no branch is deleted while one of its commits is being tagged.
 """
 
 from __future__ import annotations
@@ -201,8 +201,8 @@ class Refs:
                     details[RESULT] = result
                 ref, kind = NAMES + str(info.fork), WriterKind.BRANCH_RENAME
                 self.set(ref, kind, details, actor=actor, message=message, key=key)
-                # Whoever knows the old name learns of it. If that fails, the next who needs the
-                # name sees to it.
+                # Readers that have the old name look again. If this fails, the next operation that
+                # needs the name does it.
                 with suppress(StorageFailure):
                     repo.manifest.mark_deleted(info, announced.operation_id)
             repo.manifest.forget(name)

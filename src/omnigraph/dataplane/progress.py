@@ -79,7 +79,7 @@ Listener: TypeAlias = Callable[[Progress], None]
 
 
 class Monitor:
-    """Counts what an operation has done, and tells a listener. Thread-safe.
+    """Counts what an operation has done, and reports it to a listener. Thread-safe.
 
     The listener is called by one thread at a time, after every step; it should return quickly. An
     error that it raises stops the operation.

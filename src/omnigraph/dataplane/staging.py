@@ -402,7 +402,7 @@ def _write(sink: pa.NativeFile, content: Content) -> tuple[int, int]:
             writer.write_table(table)
         index[name] = (start, sink.tell() - first)
     text = json.dumps(index).encode()
-    # Whatever comes next begins where Arrow likes it.
+    # What comes next begins at an alignment for Arrow.
     text += b" " * (-len(text) % _SIZE_BYTES)
     sink.write(text)
     sink.write(len(text).to_bytes(_SIZE_BYTES, "little"))

@@ -55,7 +55,7 @@ class Transport(Protocol):
 
 
 class HttpEmbedder:
-    """Asks a server for vectors; what it answers is checked. Thread-safe and picklable."""
+    """Requests vectors from a server, and checks its answers. Thread-safe and picklable."""
 
     def __init__(
         self,

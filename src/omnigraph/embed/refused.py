@@ -43,7 +43,7 @@ def moved(problem: InvalidInput, position: int) -> InvalidInput:
 def naming_entity(
     type_name: str, target: str, source: str, id_of: Callable[[int], str | None]
 ) -> Iterator[None]:
-    """Name the entity of a text that is refused in the block; `id_of` knows it by position."""
+    """Name the entity of a text that is refused in the block; `id_of` gives it by position."""
     try:
         yield
     except InvalidInput as problem:

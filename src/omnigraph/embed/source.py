@@ -130,7 +130,7 @@ class Embeddings:
         embedder = self._required()
         _agree(embedder, model)
         (made,) = _ask(embedder, [text], dim, Purpose.QUERY)
-        # Whoever wrote the provider: what is stored and compared is sound.
+        # Whatever the provider returns: what is stored and compared is sound.
         found = checked(made, dim, embedder.model)
         with self._lock:
             self._kept[text, dim] = found

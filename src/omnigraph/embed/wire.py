@@ -80,7 +80,7 @@ class GeminiFormat:
     """The format of Google's Gemini."""
 
     batch_max = 100
-    is_normalized = False  # of shortened vectors nobody promises a length
+    is_normalized = False  # the length of shortened vectors is not promised
 
     def path(self, model: str) -> str:
         """The path after the address of the server."""
@@ -116,7 +116,7 @@ class OllamaFormat:
         return "/api/embed"
 
     def headers(self, api_key: str) -> dict[str, str]:
-        """The headers that carry a key: a proxy in front of it may want one."""
+        """The headers that carry a key: a proxy in front of it may demand one."""
         return {"Authorization": f"Bearer {api_key}"}
 
     def body(self, model: str, texts: Sequence[str], dim: int, purpose: Purpose) -> dict[str, Any]:

@@ -210,7 +210,7 @@ class _Evaluation:
             if item is not None:
                 found = exactly(item, member.type)
                 if found is not None:
-                    # Zero has two signs, which a hash tells apart and equality does not.
+                    # Zero has two signs, which differ in a hash and are equal in a comparison.
                     zero = isinstance(found, float) and found == 0
                     fitting.extend((0.0, -0.0) if zero else (found,))
         found = pc.is_in(member, value_set=pa.array(fitting, member.type))

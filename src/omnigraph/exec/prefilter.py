@@ -1,7 +1,7 @@
 """Predicates as conditions that the store understands: which rows are worth reading.
 
 A condition made here may let through rows that the predicate does not hold for, never the other
-way round; whoever reads with it evaluates the predicate again. Negations are carried inwards, so
+way round; its readers evaluate the predicate again. Negations are carried inwards, so
 that none is left around something that was only roughly translated. Every value and every column
 name enters the text through the two functions of the store that quote.
 """

@@ -3,7 +3,7 @@
 A handle is the number of an entity within its type and its view, from 0 upwards; -1 stands for a
 missing one. The operators of a query work on arrays of handles and ask the view for everything
 else. There are two implementations: the dense view keeps whole columns and adjacency in memory,
-the direct view asks the store for the few entities that a selective query touches. Both give the
+the direct view reads from the store the few entities that a selective query touches. Both give the
 same answers.
 """
 
@@ -54,7 +54,7 @@ class GraphView(Protocol):
     def take(self, entity: EntityRef, column: str, handles: Handles | None) -> pa.Array:
         """The values of a column (`id`, `src`, `dst` or a property), null for -1.
 
-        `None` asks for the whole type in the order of the handles, which costs no copy.
+        `None` is the whole type in the order of the handles, which costs no copy.
         """
         ...
 

@@ -79,7 +79,7 @@ def instance(value: object, kind: type[object], what: str) -> None:
 
 
 def key_of(key: str | None, operation: str, *asked: JsonValue) -> CallKey | None:
-    """The idempotency key of a call that asks for something, checked; None for none."""
+    """The idempotency key of a call with a digest of its arguments, checked; None for none."""
     return None if key is None else CallKey.of(IdempotencyKey(key), operation, *asked)
 
 

@@ -20,7 +20,7 @@ from omnigraph.runtime.settings import Settings
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GraphContext:
-    """The repository, those who run queries on it, and what the caller chose.
+    """The repository, the executors of queries, and what the caller chose.
 
     Attributes:
         variables: The environment, read when a call needs it: a Spark master, keys of S3.

@@ -414,7 +414,7 @@ class Graph(DiffCalls):
         """Settle what dead writers left behind, look at every table, and say what was found.
 
         Opening a graph, `refresh` and every write settle what stands in their way, so this is
-        seldom needed. It also takes back versions of tables that nobody published and no write
+        seldom needed. It also takes back versions of tables that were not published and no write
         accounts for, and lists the files that power cuts left unfinished.
 
         Example:

@@ -154,7 +154,7 @@ class Schema:
             branch: The branch that is to have it.
             allow_data_loss: Take what is dropped out of the files of the branch: they are written
                 anew, and a clean-up can free the old ones. Otherwise dropped values stay in them.
-            dry_run: Only tell what would be done; see `plan`.
+            dry_run: Only return what would be done; see `plan`.
             if_commit: Only if this commit is still the newest of the branch, apart from indexes and
                 compactions.
             actor: Who does it; by default the actor of the graph.

@@ -183,7 +183,7 @@ class Snapshot:
         spark: object,
     ) -> Rows | None:
         """The result on Spark; None when `auto` finds that there is no Spark here."""
-        # Few queries go there, and nobody else should wait for what it needs.
+        # Few queries go there, and the others should not wait for its imports.
         from omnigraph.graph.snapshot import on_spark  # noqa: PLC0415
 
         self._parts.repo.require_open()

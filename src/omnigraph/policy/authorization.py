@@ -1,8 +1,8 @@
 """Authorization: who may do what, on which branch, to which types.
 
-Every public call asks here before it reads or writes anything: first with the branch that it names,
-and once more as soon as the types are known that it is about. A policy answers by returning, or by
-raising `Forbidden`.
+Every public call is checked here before it reads or writes anything: first with the branch that it
+names, and once more as soon as the types are known that it is about. A policy answers by returning,
+or by raising `Forbidden`.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 
 class Permission(StrEnum):
-    """The kinds of access that a policy tells apart."""
+    """The kinds of access that a policy distinguishes."""
 
     READ = "read"
     EXPORT = "export"
@@ -35,10 +35,10 @@ class AccessRequest:
     """A request for access.
 
     Attributes:
-        actor: Who asks; None if nobody said so.
+        actor: On whose behalf the call runs; None if no actor was given.
         action: The kind of access.
         branch: The branch that is read or changed; None where it is about the whole graph.
-        types: The types that it is about (`node:Person`); None as long as nobody knows them, or
+        types: The types that it is about (`node:Person`); None as long as they are not known, or
             where it is about none in particular.
         source: The branch that another one is made from or that is merged.
         query: The name of the stored query that is called.
@@ -75,7 +75,7 @@ ALLOW_ALL: Final[Policy] = AllowAll()
 
 
 class Authorizer:
-    """Checks the calls of one handle: asks a policy on behalf of an actor."""
+    """Checks the calls of one handle by a policy, on behalf of an actor."""
 
     __slots__ = ("_actor", "policy")
 
@@ -99,14 +99,14 @@ class Authorizer:
             action: The kind of access.
             branch: The branch that is read or changed.
             types: The types, if they are known.
-            actor: Who asks, if it is not the actor of the handle.
+            actor: On whose behalf, if it is not the actor of the handle.
             source: The branch that another one is made from or that is merged.
 
         Raises:
             Forbidden: The policy says no.
         """
         if self.policy is ALLOW_ALL:
-            return  # a point query takes microseconds, and there is nobody to ask
+            return  # a point query takes microseconds, and everything is allowed
         who = self._actor if actor is None else actor
         keys = None if types is None else frozenset(types)
         self.policy.authorise(AccessRequest(who, action, branch, keys, source))

@@ -126,7 +126,7 @@ class RepairedTable:
         head: The newest version of the table.
         verdict: `maintenance`: another tool has rewritten fragments or built indexes, and the rows
             are the same. `suspicious`: rows, columns or settings were changed. `unverifiable`: it
-            cannot be told what was done.
+            is not known what was done.
         action: `preview`, `healed`, `forced` or `refused`.
         explanation: What was found, and what to do.
     """

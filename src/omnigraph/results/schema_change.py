@@ -10,7 +10,7 @@ from omnigraph.errors import JsonValue
 from omnigraph.results.commits import Commit
 
 if TYPE_CHECKING:
-    # Whoever reaches a server has no plan, and does not wait for the compiler.
+    # A client of a server has no plan, and does not wait for the compiler.
     from omnigraph.lang.catalog.migrate import MigrationPlan
 
 

@@ -45,7 +45,7 @@ def judge_cardinality(
     Args:
         edge: The type of the edges.
         sources: The ids of the touched nodes that still exist, each once.
-        counts: How many edges leave each of them, as `count_edges` tells.
+        counts: How many edges leave each of them, of `count_edges`.
         out: Takes one violation for each source with too few or too many.
         origin: The file and line to blame for a source, given its place in `sources`.
     """

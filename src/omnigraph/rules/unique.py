@@ -166,7 +166,7 @@ def judge_unique(
     replaced = pa.concat_arrays([joined(ids).cast(pa.string()) for ids in ids_gone])
     old = _candidates(new, columns, committed, replaced)
     if len(new.rows) + len(old.rows) == 1:
-        return  # the usual small write: nobody to collide with
+        return  # the usual small write: no other row to collide with
     first = _first_holders(new, old)
     ids = pa.concat_arrays([new.ids, old.ids])
     first_ids = ids.take(pa.array(first))

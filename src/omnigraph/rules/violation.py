@@ -147,7 +147,7 @@ class Violations:
         """Refuse the data if anything was found.
 
         Args:
-            shown: What to tell instead of the kept violations.
+            shown: What to show instead of the kept violations.
 
         Raises:
             ConstraintViolated: With the kept violations and their total number as details.

@@ -2,8 +2,8 @@
 
 An operation that can be ended runs inside of a `limited` block. The places where it can stop
 without harm, between two operators or two batches, call `check`. The limit travels in a context
-variable, so that nobody in between has to hand it on; threads that work for an operation run in a
-copy of its context. Nothing is checked once a write has begun to change what is stored.
+variable, so that no function in between has to hand it on; threads that work for an operation run
+in a copy of its context. Nothing is checked once a write has begun to change what is stored.
 """
 
 import contextvars

@@ -46,7 +46,7 @@ class SystemClock:
 
 
 class ProcessorClock(SystemClock):
-    """A clock whose ticks are the processor time of the thread that asks."""
+    """A clock whose ticks are the processor time of the calling thread."""
 
     __slots__ = ()
 

@@ -53,7 +53,7 @@ def storage_options(uri: str, variables: Mapping[str, str]) -> dict[str, str]:
         if value is not None:
             options[option] = value
     if options.get("aws_endpoint", "").lower().startswith("http://"):
-        # Whoever names such an endpoint means it.
+        # Such an endpoint was named on purpose.
         options.setdefault("allow_http", "true")
     return options
 

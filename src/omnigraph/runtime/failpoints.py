@@ -42,7 +42,7 @@ CRASH_STATUS: Final = 86
 
 
 class InjectedFault(Exception):
-    """Raised by an armed point. ``applied`` tells whether the guarded action ran."""
+    """Raised by an armed point. ``applied`` is true if the guarded action ran."""
 
     def __init__(self, point: StrEnum, applied: bool) -> None:
         super().__init__(point, applied)
@@ -155,7 +155,7 @@ def armed(faults: Mapping[Point, Fault], *, nth: int = 1) -> Iterator[ArmedFailp
 def watch(watcher: Callable[[StrEnum], None]) -> None:
     """Call a function at every pass through any point, for the rest of the process.
 
-    What it does is up to the test: count, tell another process, or wait until that one says go.
+    What it does is up to the test: count, signal another process, or wait for its signal.
     """
     global _watchers  # noqa: PLW0603 - one process, one set of watchers
     with _lock:

@@ -30,7 +30,7 @@ class Settings:
             a mistyped path to a data file from being fed to the compiler, which reads 16 MiB at
             most.
         diagnostics_max: How many findings a printed report lists, over all of its files. The
-            count of the rest is still told.
+            count of the rest is still reported.
         cache_bytes_max: How much memory an open graph keeps for columns, adjacency and word
             indexes between queries. What is in use by a running query counts only afterwards.
         frame_rows_max: How many rows a query may hold at once while it matches its pattern.

@@ -1,6 +1,6 @@
 """Spans, counters and the identity of the running operation.
 
-One ``span`` around a step gives a debug record and an event for whoever listens. ``count`` adds to
+One ``span`` around a step gives a debug record and an event for listeners. ``count`` adds to
 the counters of the enclosing ``counting`` blocks, which is how tests pin the number of storage
 calls. The library emits through standard logging and never configures it.
 """

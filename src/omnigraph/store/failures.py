@@ -114,7 +114,7 @@ _TEXTS: Final[tuple[tuple[str, FailureKind], ...]] = (
     ("commit conflict", FailureKind.CONFLICT),
     ("incompatible transaction", FailureKind.CONFLICT),
     ("ref conflict", FailureKind.CONFLICT),
-    # A fork whose folder somebody else has begun to fill; Lance says it in this odd way.
+    # A fork whose folder another writer has begun to fill; Lance reports it in this odd way.
     ("clone operation should not enter", FailureKind.CONFLICT),
     ("dataset already exists", FailureKind.EXISTS),
     ("branch already exists", FailureKind.EXISTS),
@@ -187,7 +187,7 @@ def _failure(kind: FailureKind, verb: str, place: str, error: BaseException) -> 
 
 
 def damage_behind(error: BaseException, verb: str) -> str | None:
-    """Tell in plain words what is wrong with a file that Lance failed at; None if nothing is."""
+    """Describe what is wrong with a file that Lance failed at; None if nothing is."""
     if isinstance(error, StorageFailure | GraphError | MemoryError):
         return None
     if isinstance(error, Exception):

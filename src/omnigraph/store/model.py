@@ -68,7 +68,7 @@ class Staged:
         rows_updated: How many rows change.
         rows_deleted: How many rows go.
         files: The files it wrote, as absolute local paths; empty on object storage.
-        base_uuid: The commit that made ``expected``. Tells a fork from a later one of its name.
+        base_uuid: The commit that made ``expected``. A later fork of its name has another one.
         transaction: What Lance commits. Opaque.
     """
 
@@ -166,7 +166,7 @@ class Vector:
 
 @dataclass(frozen=True, slots=True)
 class KeyFilter:
-    """A filter that tells which parts of a scalar column may hold a value.
+    """A filter that shows which parts of a scalar column may hold a value.
 
     It is built in a fiftieth of the time of an ordered index, and stands in for one until there is
     one: a few values are found by reading a few thousand rows.

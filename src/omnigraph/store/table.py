@@ -82,7 +82,7 @@ class Table:
 
     @property
     def data_bytes(self) -> int:
-        """The size of the data files in bytes, as far as the table knows."""
+        """The size of the data files in bytes, as far as the table has noted it."""
         files = (file for f in self.dataset.get_fragments() for file in f.metadata.files)
         return sum(int(file.file_size_bytes or 0) for file in files)
 
@@ -146,7 +146,7 @@ class Table:
             batch_rows: The most rows in one batch.
             batch_bytes: About the most bytes in one batch; a single row may have more.
             fragments: Only the rows of these fragments; None for all.
-            fragments_ahead: How many fragments are read at once; None for as many as Lance likes.
+            fragments_ahead: How many fragments are read at once; None for as many as Lance chooses.
         """
         return self._stream(
             self._columns(columns, versions=versions),
@@ -212,7 +212,7 @@ class Table:
         return self._collect(
             list(columns),
             fragments=self._fragments(fragments),
-            with_row_id=True,  # Lance asks for it
+            with_row_id=True,  # Lance demands it
             with_row_address=True,
             scan_in_order=True,
             include_deleted_rows=True,
@@ -221,7 +221,7 @@ class Table:
     def prefers_lists(self, column: str, keys: int) -> bool:
         """Decide how rows are found by so many keys: True by IN lists, False by a scan.
 
-        A list has `LIST_KEYS_MAX` keys at most. Every look-up by keys asks here.
+        A list has `LIST_KEYS_MAX` keys at most. Every look-up by keys is decided here.
         """
         if keys <= LIST_KEYS_MAX:
             return True
@@ -338,7 +338,7 @@ class Table:
         return pa.RecordBatchReader.from_batches(reader.schema, batches)
 
     def _scanner(self, columns: list[str], options: dict[str, Any]) -> Any:
-        # Whoever names a column of blobs wants the values; by default come descriptions of them.
+        # Of a named column of blobs the values are read; Lance's default is descriptions of them.
         if marked(self.dataset.schema).intersection(columns):
             options = {"blob_handling": "all_binary", **options}
         if _USE_INDEX not in options and self._damaged_segments(self._segments(options)):
@@ -397,7 +397,7 @@ class Table:
     def check(self, call: StorageCall, chosen: Sequence[Any] | None = None) -> None:
         """Compare the data files of some fragments, or of all, with their checksums, once.
 
-        Everything here that reads rows does it first; so must whoever uses Lance's handle.
+        Everything here that reads rows does it first; callers that use Lance's handle must, too.
         """
         if self._is_checked or self._checksums is None:
             return

@@ -100,7 +100,7 @@ def open_tables(
     Args:
         root: The place: local or S3.
         durable: On local disk, sync what a write created before returning from it.
-        clock: Tells how long a commit took.
+        clock: Measures how long a commit took.
     """
     if root.is_memory:
         raise InvalidInput(Code.INPUT_INVALID, "tables cannot live in memory", uri=root.uri)
@@ -210,7 +210,7 @@ class Tables:
         return self._creator.create(path, first)
 
     def create_empty(self, schemas: Mapping[str, pa.Schema]) -> None:
-        """Create several tables without rows at paths that nobody else uses; durable on return."""
+        """Create several tables without rows at paths of their own; durable on return."""
         self._creator.create_empty(schemas)
 
     def exists(self, path: str) -> bool:
@@ -239,8 +239,8 @@ class Tables:
     def head(self, path: str, branch: str | None = None, *, known: int | None = None) -> int:
         """Return the newest committed version; NOT_FOUND. Opening that version is free then.
 
-        Finding it may take a listing of all versions. Whoever knows one that is or was the newest
-        says so, and then only the few that follow are looked for.
+        Finding it may take a listing of all versions. With ``known``, a version that is or was the
+        newest, only the few that follow are looked for.
         """
         try:
             near = None if known is None else self._near_head(path, branch, known)
@@ -448,7 +448,7 @@ class Tables:
             deleted: The same as receipts of ``delete``; no fragment may be named by two.
             uuid: The identity of the commit.
             properties: Recorded with the commit.
-            by: The operation, if the names of its files should tell.
+            by: The operation, if its files should carry its name.
         """
         return self._stager.stage_fragments(
             table,
@@ -516,7 +516,7 @@ class Tables:
 
         Args:
             base: The version that the rows were made for.
-            key: The column that tells rows apart.
+            key: The column that identifies a row.
             rows: The rows, with each key once.
             lookup: The keys that the base may have, if the others are known to be new; None for
                 all of them. Looking for one that is not there reads the keys of the whole table.

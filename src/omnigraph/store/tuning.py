@@ -61,7 +61,7 @@ class StoreTuning:
     # So many rows without an index of their keys get a filter with the load that brought them: it
     # takes 0.15 s for a million, which is what three look-ups without it take. `years`.
     filtered_rows_min: int = 1 << 19
-    filtered_load_rows_min: int = 1 << 15  # a smaller load does not look whether tables want one
+    filtered_load_rows_min: int = 1 << 15  # a smaller load does not look whether tables need one
     filtered_rows_max: int = 1 << 26  # more are left to an optimisation, which has tasks for them
 
     # The newest version of a table (`versions.latest`). `commit`, `growth`.

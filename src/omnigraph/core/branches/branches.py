@@ -75,7 +75,7 @@ class StoredBranches:
         kept: KeptStates,
         writers: Writers,
     ) -> None:
-        """Work on this manifest and these tables; `writers` names who is writing to a branch."""
+        """Work on this manifest and these tables; `writers` lists the operations on a branch."""
         self._tables = tables
         self._manifest = manifest
         self._deleted = deleted
@@ -120,7 +120,7 @@ class StoredBranches:
             if found.fork != fork:
                 raise branch_replaced(name)  # another process was faster, and it was deleted since
             if not self._manifest.stands(snapshot):
-                # Whoever deleted the source may not have seen this branch, and removes its files.
+                # The deletion of the source may not have seen this branch, and removes its files.
                 self._mark(found, self._creation.new_id())
                 self._creation.drop(MANIFEST, fork)
                 raise branch_replaced(snapshot.branch)

@@ -2,10 +2,10 @@
 
 A branch is there once its fork of the manifest is recorded, and a fork without a commit would be
 seen. So the commit is written first, into a fork that no reader takes for a branch: the staging
-ref. Forking the branch from there then shows both at once. That step is made alone: nobody else
-creates or deletes a branch meanwhile.
+ref. Forking the branch from there then shows both at once. That step is made alone: no other
+process creates or deletes a branch meanwhile.
 
-Up to that step nothing but an intent knows of the branch. Its incarnation is chosen in advance, so
+Up to that step only an intent mentions the branch. Its incarnation is chosen in advance, so
 its tables are forked and changed like those of any branch, and dropped if nothing comes of it.
 """
 
@@ -76,7 +76,7 @@ class BranchCreation:
         self._manifest = manifest
         self.claims = claims
         self._intents = intents
-        self._claim: Claim | None = None  # of whoever holds the gate
+        self._claim: Claim | None = None  # of the thread that holds the gate
         self._lock = threading.Lock()
         self._begun: set[str] = set()  # the operations that are neither committed nor given up
 
@@ -202,7 +202,7 @@ class BranchCreation:
     def arm(self, intent: Intent) -> None:
         """Note down what the first commit consists of; from here on it can be finished."""
         with self.alone():
-            # Whoever settles it is alone, too: what is noted here was not given up meanwhile.
+            # Settling is done alone, too: what is noted here was not given up meanwhile.
             if self._intents.get(intent.operation_id) is None:
                 raise _not_made(intent.branch)
             try:
@@ -235,11 +235,11 @@ class BranchCreation:
         Only under the claim on branches, like all work on staging refs: Lance removes the folders
         above a fork together with the last fork below them.
         """
-        # Somebody may have settled it while we waited to be alone, or given a tag its name.
+        # It may have been settled while we waited to be alone, or a tag may have its name.
         self._check_unsettled(target)
         require_no_tag(self._manifest.snapshot(MAIN).refs, target.branch)
         at = self._first_commit(target, rows, lookup)
-        # Whoever deletes the source from now on finds the staging ref, and leaves what we stand on.
+        # A deletion of the source from now on finds the staging ref, and leaves what we stand on.
         self._check_source(target)
         fork = self.free_fork(target.branch)
         # Once more: it may have been made, and deleted, before we learned of this generation.
@@ -264,7 +264,7 @@ class BranchCreation:
     def _check_made(self, target: NewBranch, fork: str) -> None:
         """Refuse to acknowledge a branch that others had given up, or deleted, before it was made.
 
-        Whoever gives it up removes the intent first and looks for the branch afterwards; we make
+        Giving it up removes the intent first and looks for the branch afterwards; we make
         the branch first and look for the intent afterwards. So at least one sees the other.
         """
         name = target.branch
@@ -313,7 +313,7 @@ class BranchCreation:
     def leave_renamed(self, name: BranchName) -> None:
         """End the generations of a name whose branches have other names by now.
 
-        Whoever renamed them may not have come to it; others who knew the name must learn of it.
+        The renaming may have stopped before it; readers that have the old name must look again.
         """
         generation = self._manifest.generation_of(name)
         if generation and self._manifest.has_branch(name, generation - 1):

@@ -1,10 +1,10 @@
 """The cleaner: carries out what retention and plans decide, one table after the other.
 
-The manifest goes first. Once a state has lost its version there, nobody can come to it any more:
+The manifest goes first. Once a state has lost its version there, it cannot be reached any more:
 not a reader, not a branch that would be made from it. Only then, with branches, holds and intents
 looked at once more, do the tables lose the versions that no state pins. Within a table the versions
 go before the files: a fork that is made meanwhile either finds its version gone, or is seen when
-the files that are still referred to are listed again. So a crash leaves files that nobody refers
+the files that are still referred to are listed again. So a crash leaves files that nothing refers
 to, which a later run takes.
 """
 
@@ -64,8 +64,8 @@ class CleanupRequest:
     Attributes:
         policy: Which commits stay.
         set_aside: Old files that were set aside go, too.
-        dry_run: Nothing goes; tell what would.
-        actor: Who asks for it.
+        dry_run: Nothing is removed; the result says what would be.
+        actor: On whose behalf.
         superseded_us: How long ago a version must have been the newest.
         left_us: How old a file must be that no version refers to.
     """
@@ -126,7 +126,7 @@ class Cleaner:
 
         Args:
             request: What stays.
-            report: Is told the folder that is looked at next.
+            report: Called with the folder that is looked at next.
 
         Raises:
             Busy: Another process cleans up.

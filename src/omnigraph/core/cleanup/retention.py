@@ -1,7 +1,7 @@
 """Retention: decides which states of a graph stay. Pure and total.
 
-A state is named by the version of a manifest that published it. What stays is what somebody can
-still ask for: the head of each branch, its newest commits as the policy says, tags, merge bases,
+A state is named by the version of a manifest that published it. What stays is what can
+still be named: the head of each branch, its newest commits as the policy says, tags, merge bases,
 and what others hold while they read it. Everything else goes.
 """
 

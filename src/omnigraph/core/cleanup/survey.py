@@ -157,7 +157,7 @@ class Survey:
                 yield NeededState(target.source, state)
 
     def needs(self, path: str, pins: PinnedVersions) -> TableNeeds:
-        """The needs of all who use one table."""
+        """The versions that the readers of one table need."""
         floors: dict[str | None, int] = {}
         for intent in self.intents.pending():
             for item in intent.tables:

@@ -1,9 +1,9 @@
 """The plan of a clean-up for one table: which versions and files go. Pure and total.
 
-A version goes unless a state pins it, or somebody may be about to need it: the head, what is beyond
+A version goes unless a state pins it, or a writer may be about to need it: the head, what is beyond
 the published version, what a pending intent starts from, the place at which a fork was made and its
-first version. A version that was the newest one a moment ago stays as well: whoever knows it as the
-newest looks for the next one by its number, and must not meet a gap.
+first version. A version that was the newest one a moment ago stays as well: readers that have seen
+it look for the next one by its number, and must not meet a gap.
 
 A file goes when the versions that go refer to it and none that stay. A file that no version refers
 to belongs to a writer at work, or to one that died; it goes when it is older than any lease.

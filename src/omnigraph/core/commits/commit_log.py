@@ -116,7 +116,7 @@ class CommitLog:
             found = self._keys.get(key)
             if found is not None:
                 return self._decoded[found]
-            # The text of the key, wherever it is, picks candidates; decoding tells.
+            # The text of the key, wherever it is, picks candidates; decoding decides.
             pattern = json.dumps(key)
             for number, chunk in enumerate(self._chunks):
                 mask = pc.match_substring(chunk.column("metadata"), pattern)

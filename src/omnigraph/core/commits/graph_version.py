@@ -28,7 +28,7 @@ class GraphVersion:
     """The graph as of one commit of one branch. Nothing newer is read through it."""
 
     branch: BranchName
-    incarnation: str  # tells a branch from an earlier one of the same name
+    incarnation: str  # an earlier branch of the same name has another one
     manifest_version: int
     head: CommitId
     schema_digest: str

@@ -1,7 +1,7 @@
 """Idempotency keys: a call that is repeated under its key gets the outcome of the first one.
 
 A commit carries the key of its call, and a digest of what the call asked for. So a repetition is
-told from another call that took the same key by mistake.
+distinguished from another call that took the same key by mistake.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ RESULT: Final = "result"  # the detail that has what the first call returned, if
 
 @dataclass(frozen=True, slots=True)
 class CallKey:
-    """The idempotency key of a call, and a digest of what it asks for."""
+    """The idempotency key of a call, and a digest of its arguments."""
 
     key: str
     digest: str

@@ -137,7 +137,7 @@ def merge_base(find: Lookup, left: CommitId, right: CommitId) -> CommitId | None
     """The latest common ancestor, or None when two histories share nothing.
 
     Of several that do not descend from each other (after merges both ways) the one with the
-    greatest id is taken, so that the answer does not depend on which side asks.
+    greatest id is taken, so that the answer is the same for both sides.
     """
     return max(merge_bases(find, left, right), default=None)
 

@@ -17,7 +17,7 @@ from omnigraph.errors import Code, Corrupt, InvalidInput, JsonValue
 from omnigraph.types import BranchName, CommitId
 
 FORMAT_VERSION = 6
-FORMAT_OLDEST = 4  # its rows of commits, heads and tables do not say who wrote them
+FORMAT_OLDEST = 4  # its rows of commits, heads and tables do not say which version wrote them
 FORMAT_MARKED = 6  # from here on a manifest has a mark that is ours alone
 MARK = "omnigraph-python:format"
 # The original of OmniGraph, written in Rust, counts its formats under this key. It refuses a number
@@ -45,12 +45,12 @@ ARROW_SCHEMA = pa.schema(
         pa.field("row_count", pa.int64()),
     ]
 )
-# What decoding looks at; `base_objects` is for people who look at the table.
+# What decoding looks at; `base_objects` is for people who read the table.
 READ_COLUMNS = tuple(name for name in ARROW_SCHEMA.names if name != "base_objects")
 # The published version of a table; in other rows the version of the manifest that wrote them.
 VERSION = "table_version"
 COMMIT_COLUMNS = ("object_id", "object_type", "metadata", VERSION)
-# Narrow, and enough to tell which rows make up the present.
+# Narrow, and enough to find the rows that make up the present.
 OUTLINE_COLUMNS = ("object_type", "location", "table_version")
 
 

@@ -174,7 +174,7 @@ def branch_replaced(branch: BranchName) -> Conflict:
 
 
 def branch_exists(name: BranchName) -> Conflict:
-    """The conflict of two who make one branch."""
+    """The conflict of two processes that make one branch."""
     return Conflict(Code.BRANCH_EXISTS, f"the branch '{name}' exists already", branch=name)
 
 

@@ -17,7 +17,7 @@ def created_by(operation_id: str) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExistingBranch:
-    """A branch that is there; the incarnation tells it from earlier ones of its name."""
+    """A branch that is there; earlier ones of its name have another incarnation."""
 
     branch: BranchName
     incarnation: str

@@ -74,7 +74,7 @@ class Audit:
         raise StorageFailure(FailureKind.CONFLICT, verb="audit", place=AUDIT, text="too busy")
 
     def _write(self, row: AuditRow) -> None:
-        """One try, judged and written at one version: who comes later finds the row."""
+        """One try, judged and written at one version: a later process finds the row."""
         plain = {name: getattr(row, name) for name in _SCHEMA.names}
         rows = pa.Table.from_pylist([plain], schema=_SCHEMA)
         base = self._newest()

@@ -5,7 +5,7 @@ creating is the one step that storage decides for us; the holder is the owner of
 number. The next number may be taken when the last one is released or its owner is dead. A released
 file stays until its successor exists, so a number is never held twice at a time.
 
-A holder renews its claim and checks it before each step. That keeps holders apart as long as nobody
+A holder renews its claim and checks it before each step. That keeps holders apart as long as none
 is paused for longer than a lease; the steps themselves are made so that a late one is refused.
 """
 

@@ -107,10 +107,10 @@ class Liveness:
         """True if the owner of an object may still be at work.
 
         Args:
-            owner: Who wrote it.
+            owner: The process that wrote it.
             token: By what this process counts its own work as live.
             place: The object.
-            modified_us: When the store saw it written, if a listing has told already.
+            modified_us: When the store saw it written, if a listing has shown it already.
         """
         if owner.is_us():
             return self.live.holds(token)

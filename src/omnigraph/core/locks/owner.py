@@ -77,7 +77,7 @@ class Owner:
         return replace(self, lease_until=_RELEASED)
 
     def anywhere(self) -> Owner:
-        """An owner that is no process of its own: only its lease tells whether it is at work."""
+        """An owner that is no process of its own: only its lease shows whether it is at work."""
         return replace(self, machine=_ANYWHERE)
 
     def is_us(self) -> bool:

@@ -24,7 +24,7 @@ class _Gate:
     __slots__ = ("_depth", "_lock", "_owner", "_queue", "users")
 
     def __init__(self) -> None:
-        self.users = 0  # those who hold it or wait for it; guarded by the registry's lock
+        self.users = 0  # threads that hold it or wait for it; guarded by the registry's lock
         self._lock = threading.Lock()
         self._owner: int | None = None
         self._depth = 0
@@ -81,7 +81,7 @@ class _Gate:
             return
         self._owner = None
         if self._queue:
-            # Handed on, not let go: a newcomer must not get in before those who wait.
+            # Handed on, not released: a new thread must not get in before those that wait.
             self._owner, turn = self._queue.popleft()
             self._depth = 1
             turn.release()
@@ -118,7 +118,7 @@ def writing(root: str, branch: str, table_keys: Iterable[str]) -> Iterator[None]
 
 @contextmanager
 def preparing(root: str, branch: str, table_keys: Iterable[str]) -> Iterator[bool]:
-    """Hold the gates of those who make a write for these tables of a branch, before `writing`.
+    """Hold the gates of making a write for these tables of a branch, before `writing`.
 
     Yields whether one of them had to be waited for.
 
@@ -148,7 +148,7 @@ def branching(root: str) -> Iterator[None]:
 
 @contextmanager
 def again(root: str, branch: str) -> Iterator[None]:
-    """Hold the gate of those who start over on a branch. Stands before all others."""
+    """Hold the gate of starting over on a branch. Stands before all others."""
     with _through(root, "again", branch, can_end=True):
         yield
 

@@ -274,7 +274,7 @@ class CopyPlanner:
                     )
 
     def _use_states(self, path: str) -> None:
-        """Learn which files the single versions of a table need."""
+        """Find the files that the single versions of a table need."""
         if self._used is None:
             return
         for (table, fork), kept in self._kept.items():

@@ -1,7 +1,7 @@
 """The target of a copy: a place that becomes a graph at once, or stays an unfinished copy.
 
-A mark is written before anything else and removed after everything else. Whoever opens the place in
-between is told what it is. Doing the same copy again takes over what is there.
+A mark is written before anything else and removed after everything else. Opening the place in
+between gives an error that says what it is. Doing the same copy again takes over what is there.
 """
 
 from __future__ import annotations

@@ -51,7 +51,7 @@ class IndexReport:
 
 
 def wanted_indexes(entity: EntityType) -> tuple[IndexSpec, ...]:
-    """The indexes of a type: identity always, and what its schema asks for.
+    """The indexes of a type: identity always, and those that its schema declares.
 
     Enums and ordered scalars get an ordered index; free text gets an ordered one for equality and
     a word index for search; vectors get a nearest-neighbour index. Several columns together, lists
@@ -59,7 +59,7 @@ def wanted_indexes(entity: EntityType) -> tuple[IndexSpec, ...]:
     """
     wishes = [_ordered(name) for name in _fixed(entity)]
     single = {columns[0] for columns in entity.indexes if len(columns) == 1}
-    # Whoever writes a unique value looks for it; of several together one finds few enough.
+    # Writing a unique value looks for it; of several columns together one finds few enough.
     unique = {columns[0] for columns in entity.uniques}
     for item in entity.properties:
         if item.name in single or item.name in entity.key:
@@ -199,7 +199,7 @@ def filter_keys(
 
 
 def _filters(table: Table, entity: EntityType) -> list[IndexSpec]:
-    """The filters that a table wants: where many rows are outside of any index of the column."""
+    """The filters that a table needs: where many rows are outside of any index of the column."""
     known = {index.columns: index for index in table.indexes()}
     found = []
     for column in _fixed(entity):

@@ -1,8 +1,8 @@
 """Relocation: the forks of a graph that was moved or copied name their files where they are now.
 
 Forks of tables come first and those of the manifest last, so a branch is refused until everything
-that it needs is in order. There is nothing to be recovered: whoever died on the way left a part of
-the files done, and the next run does the rest.
+that it needs is in order. There is nothing to be recovered: a run that died has done a part of the
+files, and the next run does the rest.
 """
 
 from __future__ import annotations

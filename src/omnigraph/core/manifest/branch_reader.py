@@ -177,7 +177,7 @@ def _present(table: Table) -> pa.Table:
     """The rows that make up the present, without commits and superseded versions.
 
     A filter would take longer than reading a few narrow columns of all rows does, and it could not
-    tell which versions are the latest.
+    find the latest versions.
     """
     outline = table.read(OUTLINE_COLUMNS, row_id=True).combine_chunks()
     telemetry.count("manifest.rows_outlined", outline.num_rows)

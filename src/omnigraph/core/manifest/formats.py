@@ -34,7 +34,7 @@ _MOVE = (
 
 @dataclass(frozen=True, slots=True)
 class ManifestFormat:
-    """The format of one version of a manifest, and who counted it."""
+    """The format of one version of a manifest: a number of ours or of the original."""
 
     number: int
     is_original: bool = False

@@ -109,7 +109,7 @@ class Manifest:
         return found
 
     def _look_at_names(self) -> None:
-        """Learn of branches that were renamed since the last look."""
+        """Take in branches that were renamed since the last look."""
         self._reader(MAIN).refresh()
 
     def _dead(self, forks: Iterable[str]) -> set[str]:
@@ -175,7 +175,7 @@ class Manifest:
         return next(found, None)
 
     def log_of(self, info: BranchInfo) -> CommitLog:
-        """Every commit that a branch knows, also of one that is deleted and whose files stay."""
+        """The commits of a branch, also of one that is deleted and whose files stay."""
         return self._whole(info).index.commits
 
     def head_of(self, info: BranchInfo) -> CommitId:
@@ -279,7 +279,7 @@ class Manifest:
                 if branch == MAIN or failure.kind is not FailureKind.NOT_FOUND:
                     raise
                 missing.append(reader.info)
-                # Deleted under our eyes, and perhaps made again: look from the beginning.
+                # Deleted while it was read, and perhaps made again: look from the beginning.
                 self.forget(branch)
                 continue
             if self._stands(reader.info):
@@ -314,7 +314,7 @@ class Manifest:
         return format_of(self._tables.open(pin)).is_original
 
     def commits(self, branch: BranchName) -> CommitLog:
-        """Every commit that the branch knows, as of its last refresh."""
+        """Every commit in the history of the branch, as of its last refresh."""
         return self._reader(branch).index.commits
 
     def find_key(self, branch: BranchName, key: str) -> CommitRecord | None:
@@ -326,7 +326,7 @@ class Manifest:
     ) -> list[str]:
         """The keys of those records that the manifest may hold at a version.
 
-        Who has folded a later version knows more keys, never fewer.
+        A reader that has folded a later version has more keys, never fewer.
         """
         reader = self._reader(branch)
         known = reader.has_folded(version)

@@ -176,7 +176,7 @@ class Migration:
         self._tables.land(staged)
 
     def _check_tables(self, info: BranchInfo, catalog: Catalog) -> None:
-        """Refuse tables whose columns are not those that the schema asks for."""
+        """Refuse tables whose columns are not those of the schema."""
         snapshot = self._manifest.snapshot(info.name)
         for entity in (*catalog.nodes, *catalog.edges):
             key = table_key(entity.kind, entity.name)

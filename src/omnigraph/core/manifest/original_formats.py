@@ -65,7 +65,7 @@ class OriginalCommit:
 
     @property
     def age(self) -> tuple[int, int, str]:
-        """The order in which the original tells which one is the newest."""
+        """The order by which the original finds the newest."""
         return self.version, self.commit.created_at, self.commit.id
 
 

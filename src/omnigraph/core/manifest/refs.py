@@ -27,7 +27,7 @@ NAME, GENERATION = "name", "generation"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagRecord:
-    """A named commit, and who named it."""
+    """A named commit, and the actor that named it."""
 
     name: TagName
     commit: CommitId

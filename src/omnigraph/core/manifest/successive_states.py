@@ -38,7 +38,7 @@ def states_between(
         rows: The rows of published versions that the manifest has at the last state.
 
     Returns:
-        The states, or None when the rows do not tell.
+        The states, or None when the rows do not show them.
     """
     if first.incarnation != last.incarnation or first.schema_digest != last.schema_digest:
         return None

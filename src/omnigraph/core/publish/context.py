@@ -16,7 +16,7 @@ from omnigraph.store.tables import Tables
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteContext:
-    """The manifest, tables and intents of one graph, and who publishes to it."""
+    """The manifest, tables and intents of one graph, and its publisher."""
 
     root: str
     tables: Tables

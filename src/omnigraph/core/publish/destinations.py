@@ -37,7 +37,7 @@ class Destination(ABC):
 
     __slots__ = ()
     graph: Destinations
-    # True if only this write knows its tables: after a failure they are dropped, not taken back.
+    # True if its tables belong to this write alone: after a failure they are dropped.
     has_own_tables: ClassVar[bool]
 
     @abstractmethod
@@ -61,7 +61,7 @@ class Destination(ABC):
         """Keep other publishers out, as far as that takes."""
 
     def settling(self) -> AbstractContextManager[None]:
-        """Keep others out who settle a write to it, as far as that takes."""
+        """Keep out others that settle a write to it, as far as that takes."""
         return nullcontext()
 
     @abstractmethod

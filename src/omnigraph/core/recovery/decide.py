@@ -123,7 +123,7 @@ def classify(planned: PlannedTable, tip: Tip | None, *, confirms: bool) -> Table
 def _overtaken(planned: PlannedTable, tip: Tip) -> bool:
     """True if another commit has the place of our first one.
 
-    What is published must be among what is seen. A version whose commit cannot be told might be
+    What is published must be among what is seen. A version whose commit is not known might be
     ours, as long as the place of the first commit is not known to be taken.
     """
     ours = {*planned.uuids, planned.restore_uuid}
@@ -160,7 +160,7 @@ def decide(
         tips: What is seen of its tables; not looked at when `settled`.
         settled: Whether the commit of the write, or the one that undid it, is visible.
         holds: Whether everything that the write depends on is still as it was. Once it is not, it
-            never is again, so those who decide later cannot come to another verdict.
+            never is again, so a later process cannot come to another verdict.
     """
     if settled:
         return Forget()

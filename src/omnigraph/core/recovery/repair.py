@@ -118,7 +118,7 @@ class Repairer:
     def _of_branch(self, snapshot: GraphVersion) -> Iterator[Drift]:
         tables = self._repo.tables
         if lost_head(tables, snapshot) is not None:
-            return  # its tables are right; verification tells what is to be restored
+            return  # its tables are right; verification shows what is to be restored
         for pin in snapshot.tables.values():
             if not is_own(pin, snapshot):
                 continue

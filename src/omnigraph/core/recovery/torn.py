@@ -26,7 +26,7 @@ class TornFiles:
     __slots__ = ("_intents", "_may_write", "_tables", "_told")
 
     def __init__(self, tables: Tables, intents: IntentLog, may_write: Callable[[], bool]) -> None:
-        """Work on these tables; `may_write` tells whether the handle may."""
+        """Work on these tables; `may_write` is true if the handle may."""
         self._tables = tables
         self._intents = intents
         self._may_write = may_write
@@ -64,7 +64,7 @@ class TornFiles:
         return self._tables.quarantine.records()
 
     def _moved(self, snapshot: GraphVersion) -> list[str]:
-        """The tables whose newest version no snapshot and no intent knows of."""
+        """The tables whose newest version is in no snapshot and in no intent."""
         planned = {
             (item.path, item.table_branch)
             for intent in self._intents.pending()

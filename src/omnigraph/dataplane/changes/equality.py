@@ -48,7 +48,7 @@ def _equal(left: pa.Array, right: pa.Array) -> Mask:
 def _all_per_row(left: pa.Array, right: pa.Array, lengths: npt.NDArray[Any]) -> Mask:
     """Compare lists of equal lengths, by their elements."""
     unequal = ~equal_values(left.flatten(), right.flatten())
-    # The number of unequal elements up to the end of each list tells which lists have any.
+    # The number of unequal elements up to the end of each list shows which lists have any.
     ends = np.cumsum(lengths)
     counts = np.concatenate([[0], np.cumsum(unequal)])
     found: Mask = counts[ends] == counts[ends - lengths]

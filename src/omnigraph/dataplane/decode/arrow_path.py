@@ -163,7 +163,7 @@ class ArrowDecoder:
         form = self._form or self._sample(lines, places)
         table = self._parse(data, form, len(places))
         if table is None:
-            # Other members, or dates in another form? These lines tell.
+            # Other members, or dates in another form: these lines show it.
             sample = self._sample(lines, places) if self._has_dates else form
             full = _Form(self._outside, self._inside, sample.numbers)
             table = None if full == form else self._parse(data, full, len(places))

@@ -126,7 +126,7 @@ def unpacked_chunks(
     carry = b""  # the beginning of a line that has not ended yet
     seen = 0
     while True:
-        # Zeros, so that in an error what was written into it can be told from what was not.
+        # Zeros, so that an error shows what was written into it.
         buffer = bytearray(
             max(tuning.active.chunk_bytes, len(carry) + tuning.active.line_tail_bytes)
         )

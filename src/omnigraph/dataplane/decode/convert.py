@@ -83,7 +83,7 @@ def _common_form(texts: pa.Array) -> pa.DataType | None:
     """The type that Arrow can cast all texts to; None if it does not know some spellings.
 
     Arrow also takes an hour without minutes and an offset without minutes, which are no
-    date-times here. The lengths and the last bytes tell whether there can be any. They also tell
+    date-times here. The lengths and the last bytes show whether there can be any. They also show
     whether there are digits below a millisecond: a cast that fails takes its time.
     """
     known = texts.is_valid().to_numpy(zero_copy_only=False)

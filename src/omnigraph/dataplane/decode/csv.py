@@ -211,7 +211,7 @@ class _Source:
         return True
 
     def _ends_row(self, block: bytes) -> bool:
-        """True if a row ends in a block, as far as a quick look tells."""
+        """True if a row ends in a block, as far as a quick look shows."""
         end = len(block)
         for _ in range(_LINE_ENDS_TRIED_MAX):
             end = block.rfind(b"\n", 0, end)
@@ -222,7 +222,7 @@ class _Source:
         return False
 
     def close(self) -> None:
-        """Do nothing: the file is closed by who opened it."""
+        """Do nothing: the file is closed where it was opened."""
         self.closed = True
 
 

@@ -50,7 +50,7 @@ def decode_pack(
         spec: What there may be.
         out: Takes the violations.
         stats: Counts bytes and rows.
-        pieces: Is told where the lines of each split are, once it is read.
+        pieces: Receives the places of the lines of each split, once it is read.
 
     Raises:
         NotFound: A file is not there any more.

@@ -97,7 +97,7 @@ def _as_json(value: Any) -> Json:
 
 Lines = npt.NDArray[np.int64]
 
-_LABELS: Final = {"src": "from", "dst": "to"}  # how the ends are called by those who load
+_LABELS: Final = {"src": "from", "dst": "to"}  # the names of the ends in an input
 _ALIASES: Final = {"from": "src", "to": "dst"}
 _TEXT: Final = ValueType(Base.STRING)
 _NAME_CHARS_MAX: Final = 200

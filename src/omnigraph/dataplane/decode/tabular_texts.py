@@ -106,7 +106,7 @@ def _fitted(text: str, kind: ValueType) -> Any:
 
 
 def _as_json(text: str, kind: ValueType) -> Json:
-    """A text as the JSON value that the wanted type asks for."""
+    """A text as the JSON value of a type."""
     base = kind.base
     if kind.is_list or base is Base.VECTOR:
         return read_line(text.encode())

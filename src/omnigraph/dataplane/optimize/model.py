@@ -35,7 +35,7 @@ class Optimized:
     Attributes:
         published: The one commit that took the result into use; None when nothing was to gain.
         tables: Every table that was looked at, by key.
-        pending: The indexes that the schema asks for and that cannot be built yet.
+        pending: The indexes that the schema declares and that cannot be built yet.
     """
 
     published: Published | None

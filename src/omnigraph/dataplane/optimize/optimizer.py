@@ -1,9 +1,9 @@
 """Optimizing a branch: compact its tables, bring their indexes up to date, publish once.
 
 No row changes, and no reader waits. Everything is written beside the tables before the first of
-them moves; then each moves by up to three commits, and all become visible together. Whoever writes
-to the same tables meanwhile wins: what was done for a table that has not moved is kept, the rest
-is done again, a few times.
+them moves; then each moves by up to three commits, and all become visible together. A process that
+writes to the same tables meanwhile wins: what was done for a table that has not moved is kept, the
+rest is done again, a few times.
 
 On a branch only the tables are looked at that the branch has written to. The others are still
 those of the branch that it was made from, and are optimized there.
@@ -78,7 +78,7 @@ class Optimizer:
         Args:
             base: The newest state of the branch whose tables are meant, as the caller pinned it.
             runner: What does the work.
-            monitor: Is told how it goes, and may stop it.
+            monitor: Receives the progress, and may stop it.
             actor: On whose behalf.
             message: What the commit is about.
             target_rows: How many rows a full fragment has; by default as many as loads write.

@@ -43,8 +43,8 @@ def choose(
         spark_named: True if a master was named or a session given.
         spark_running: True if there is a session in this process.
         spark_available: Says why there is no Spark here, or None. Asked only if it matters.
-        cluster: The master that was named, if it is one of other machines: whoever names it wants
-            their work, whatever the size.
+        cluster: The master that was named, if it is one of other machines: naming it chooses
+            them, whatever the size.
         limits: From how much input on Spark of this machine is taken.
 
     Raises:

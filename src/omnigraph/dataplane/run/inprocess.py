@@ -22,7 +22,7 @@ class InProcessRunner:
 
         Args:
             parallelism: How many.
-            stop: Asks tasks that run to end soon; called when a stage ends early.
+            stop: Makes running tasks end soon; called when a stage ends early.
         """
         self.parallelism = parallelism or len(os.sched_getaffinity(0)) + 1
         self._stop = stop

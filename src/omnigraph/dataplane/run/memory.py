@@ -1,6 +1,6 @@
 """Memory for bulk work, in processes that do nothing else.
 
-Arrow's own allocator asks for huge pages, and each is cleared as a whole when it is first touched.
+Arrow's own allocator requests huge pages, and each is cleared as a whole when it is first touched.
 Bulk work takes much memory that it touches once: half of its time in the kernel went there.
 """
 

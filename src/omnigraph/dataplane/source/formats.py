@@ -29,7 +29,7 @@ _MAGIC_FORMATS: Final = ((b"PAR1", Format.PARQUET), (b"ARROW1", Format.ARROW))
 _MAGIC_PACKED: Final = ((b"\x1f\x8b", Compression.GZIP), (b"\x28\xb5\x2f\xfd", Compression.ZSTD))
 _KNOWN: Final = "ndjson, csv, tsv, parquet or arrow"
 
-# How many of the first bytes `sniffed` wants to see.
+# How many of the first bytes `sniffed` needs.
 MAGIC_BYTES: Final = 6
 
 
@@ -53,7 +53,7 @@ def format_of(name: str) -> tuple[Format, Compression]:
     """The format of a file, by the end of its name.
 
     Raises:
-        InvalidInput: The name does not tell.
+        InvalidInput: The name does not show it.
     """
     found = named_format(name)
     if found is None:

@@ -49,10 +49,10 @@ class FileInput:
     Attributes:
         uri: A local path, or an address such as `s3://bucket/key`.
         name: How messages call it: as the user wrote it, as far as possible.
-        size: Bytes; None for a stream that cannot tell.
-        type: Whose rows it holds; None for NDJSON, whose lines tell.
+        size: Bytes; None for a stream of unknown size.
+        type: Whose rows it holds; None for NDJSON, whose lines name it.
         storage_options: How to reach it.
-        modified_ns: When it was last changed, as far as its file system tells. It must not change
+        modified_ns: When it was last changed, as far as its file system shows. It must not change
             while it is read.
         is_spooled: It is a temporary copy of something that can be read only once, on the disk of
             this machine.
@@ -112,9 +112,9 @@ class StreamInput:
 
     Attributes:
         name: How messages call it.
-        pieces: Files with whole rows, each made when it is asked for. Who has read one removes it.
+        pieces: Files with whole rows, each made when it is needed. Its reader removes it.
         size: Bytes, if it is known how many will come.
-        type: The type of all rows; None where lines tell.
+        type: The type of all rows; None where the lines name it.
     """
 
     name: str
@@ -190,7 +190,7 @@ class SmallFiles:
         uris: Their addresses.
         names: How messages call them.
         sizes: Their bytes.
-        modified_ns: When each was last changed, as far as its file system tells.
+        modified_ns: When each was last changed, as far as its file system shows.
     """
 
     like: FileInput

@@ -22,7 +22,7 @@ _STEM: Final = re.compile(r"[^-.]*")
 
 
 def type_named(text: object, catalog: Catalog) -> TypeRef:
-    """The type that a user calls `Person`, `node:Person` or `edge:Knows`.
+    """The type of a name such as `Person`, `node:Person` or `edge:Knows`.
 
     Raises:
         InvalidInput: There is none of this name, or there are two.

@@ -43,7 +43,7 @@ def find_files(text: str, storage_options: Mapping[str, str]) -> tuple[FoundFile
     """The files that a text stands for, sorted by name.
 
     A file stands for itself, a folder for everything below it whose name, and whose folders'
-    names, begin with neither `_` nor `.`. A pattern knows `*`, `?`, `[...]` and `**`; it stands
+    names, begin with neither `_` nor `.`. A pattern has `*`, `?`, `[...]` and `**`; it stands
     for files only, and no wildcard in front stands for a `_` or `.`: there lies what others
     have not finished, or say besides.
 

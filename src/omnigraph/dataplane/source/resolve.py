@@ -89,14 +89,14 @@ def resolve(
     Args:
         source: What the user gave.
         catalog: The types of the graph.
-        format: The format of files whose name does not tell, or tells a wrong one.
+        format: The format of files whose name does not show it, or shows a wrong one.
         storage_options: How to reach object storage.
         stdin: What `-` stands for; the standard input of the process by default.
         arriving_bytes: Let tasks read a stream of lines or a reader of Arrow batches while it
             arrives, in pieces of so many bytes, if it is the only source; None to copy all first.
 
     Raises:
-        InvalidInput: It cannot be told what the source is, or whose rows it holds.
+        InvalidInput: The kind of the source or the type of its rows is not clear.
         NotFound: A file is not there.
         Unavailable: Storage failed.
     """

@@ -51,7 +51,7 @@ class Size:
     Attributes:
         bytes: As it is stored.
         plain: Unpacked.
-        rows: How many, where the format tells; None for files of lines.
+        rows: How many, where the format has the number; None for files of lines.
     """
 
     bytes: int

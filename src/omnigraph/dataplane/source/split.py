@@ -219,7 +219,7 @@ def _table_splits(item: TableInput, wanted: int, first: int) -> Iterator[TableSp
 def _file_splits(item: FileInput, plain: int, wanted: int, first: int) -> list[FileSplit]:
     size = item.size or 0
     whole = FileSplit(number=first, input=item, first_row=1, bytes=plain)
-    # What is small may be large once it is unpacked, and only its footer tells.
+    # What is small may be large once it is unpacked, which only its footer shows.
     unpacked = max(plain, size * _UNPACKED_FACTOR_MAX) if item.format is Format.PARQUET else size
     if unpacked <= wanted or item.compression is not Compression.NONE:
         return [whole]

@@ -108,7 +108,7 @@ def spool_batches(
 ) -> int:
     """Write batches as an Arrow IPC file; return its size.
 
-    Large batches are divided, so that a task need not take more of them than it wants.
+    Large batches are divided, so that a task need not take more of them than it needs.
     """
     with open_output(uri, storage_options, durable=False) as output:
         with pa.ipc.new_file(output, schema) as writer:

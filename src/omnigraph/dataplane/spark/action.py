@@ -1,7 +1,7 @@
 """One job of Spark: run aside, watched, and cancelled when the caller no longer waits.
 
 The caller's thread only waits, so that an interrupt finds it outside of any conversation with the
-JVM. One thread runs the job; another asks how far it is, and cancels it when told to.
+JVM. One thread runs the job; another polls its progress, and cancels it when asked to.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ class Action(Generic[T]):
             is_connect: True if that is a session of Spark Connect.
             title: What Spark shows as its description.
             work: Starts the job and waits for it, on the thread that it is called on.
-            on_progress: Is told how many tasks are done, and of how many; by the caller's thread.
+            on_progress: Called with the numbers of tasks that are done and of all, by the caller's
+                thread.
         """
         self._session = session
         self._is_connect = is_connect
@@ -88,7 +89,7 @@ class Action(Generic[T]):
         return self._result[0]
 
     def _wait(self) -> None:
-        # This thread does not learn otherwise that the operation's time is up.
+        # Otherwise this thread does not notice that the operation's time is up.
         pause = tuning.active.poll_ms / 1_000 if cancellation.is_limited() else None
         while True:
             cancellation.check()

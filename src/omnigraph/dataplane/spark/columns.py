@@ -1,4 +1,4 @@
-"""Columns as Spark can carry them, and back: it knows no unsigned numbers and no fixed lists."""
+"""Columns as Spark can carry them, and back: it has no unsigned numbers and no fixed lists."""
 
 from __future__ import annotations
 

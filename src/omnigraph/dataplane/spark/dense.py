@@ -130,7 +130,7 @@ class DenseFrames:
         """A persisted frame that is made once per state of some tables and kept with the session.
 
         Args:
-            name: Tells it from other frames that are made of the same tables.
+            name: Its own name among the frames that are made of the same tables.
             table_keys: The tables that it is made of.
             make: Makes it, if it is not there yet: a persisted frame, or something with its method
                 `unpersist`.

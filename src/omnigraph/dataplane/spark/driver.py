@@ -2,8 +2,8 @@
 
 Spark calls the commit of a data source in a process of its own, which has no session. Through a
 socket that only its user can open, that process asks the process of the driver to finish the load.
-Where nobody answers (Spark found the format without us, or Spark Connect runs on another machine),
-it finishes the load itself.
+Where no process answers (Spark found the format without us, or Spark Connect runs on another
+machine), it finishes the load itself.
 """
 
 from __future__ import annotations

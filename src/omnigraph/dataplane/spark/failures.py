@@ -43,7 +43,8 @@ _ATTEMPT: Final = re.compile(
 )
 _REPLIED: Final = re.compile(r'^\s*details = "(?P<reason>[^"\n]+)', re.MULTILINE)
 _CAUSED: Final = re.compile(r"(?:: )?[\w.$]+(?:Exception|Error): (?P<reason>.+)")
-# Of the log of a JVM: lines that tell something, less those that only say that something is wrong.
+# Of the log of a JVM: lines that say what happened, without those that only say that something is
+# wrong.
 _REASON: Final = re.compile(r"(?:Exception|Error)\b|\bInvalid\b|\bUnrecognized\b|not found")
 _EMPTY: Final = re.compile(r"fatal exception has occurred|Could not create the Java Virtual")
 

@@ -49,7 +49,7 @@ class Failure:
 
 
 class TaskFailed(Exception):
-    """Tells Spark that a task failed; its text carries the `Failure`, readable and not."""
+    """Raised to Spark when a task failed; its text carries the `Failure`, readable and not."""
 
     def __init__(self, failure: Failure) -> None:
         packed = base64.b64encode(pickle.dumps(failure)).decode()
@@ -146,7 +146,7 @@ def attempted(action: Callable[[], Any]) -> TaskOutcome:
 
 @contextmanager
 def raising() -> Iterator[None]:
-    """Raise every error inside as `TaskFailed`, so that the driver knows what it was."""
+    """Raise every error inside as `TaskFailed`, so that the driver can read it."""
     try:
         yield
     except (GeneratorExit, TaskFailed):

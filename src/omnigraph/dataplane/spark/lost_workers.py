@@ -65,7 +65,7 @@ class LostWorkers:
 
 
 def lost_workers_of(session: Any) -> LostWorkers | None:
-    """The one who looks after the tasks of a session; None if they run elsewhere."""
+    """The watcher of the tasks of a session; None if they run elsewhere."""
     context = session.sparkContext
     is_here = context.master == "local" or context.master.startswith("local[")
     return LostWorkers(context) if is_here and (_PROCESSES / "self" / "stat").exists() else None

@@ -44,7 +44,7 @@ class Opened:
 
     def __init__(self, options: Mapping[str, str], *, mode: OpenMode = OpenMode.READ_ONLY) -> None:
         """Open the graph and look the type up."""
-        # Spark starts this process, so its environment is the only one that can tell.
+        # Spark starts this process, so only its own environment has it.
         self.variables: Mapping[str, str] = os.environ
         self.root = graph_root(options, self.variables)
         known = _READS if mode is OpenMode.READ_ONLY else _WRITES

@@ -1,7 +1,7 @@
 """Column pruning for `spark.read.format("omnigraph")`: a rule in the optimizer of a session.
 
-Spark prunes columns of data sources that are written for the JVM, and asks those in Python for all
-of them: a `count()` would read whole tables. So a session is given one rule of ours. Where a plan
+Spark prunes columns of data sources that are written for the JVM, and of those in Python it reads
+all: a `count()` would read whole tables. So a session is given one rule of ours. Where a plan
 uses some columns of a scan, the rule has the same data source planned again for these alone.
 
 The rule is Java, since optimizer rules live in the JVM. The compiler with which Spark compiles its
@@ -23,7 +23,7 @@ logger = logging.getLogger("omnigraph.spark")
 
 _NAME: Final = "omnigraph.spark.ColumnPruning"
 
-# The compiler knows no lambdas and looks at no type parameters.
+# The compiler has no lambdas and looks at no type parameters.
 _SOURCE: Final = """
 package omnigraph.spark;
 

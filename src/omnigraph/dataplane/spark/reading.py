@@ -69,7 +69,7 @@ class TypeReader(DataSourceReader):
         if not piece.fragments:
             return
         if not self._columns and self._where is None:
-            # The metadata knows how many there are.
+            # The metadata has their number.
             yield from _rows_without_columns(piece.rows)
             return
         require_seen(self._root)

@@ -1,6 +1,6 @@
 """The format `omnigraph` in a session of Spark.
 
-Spark finds the format without being told if OmniGraph is installed for the Python that it starts
+Spark finds the format by itself if OmniGraph is installed for the Python that it starts
 beside its driver. Any other session is registered here, and its workers are sent the code.
 """
 

@@ -36,7 +36,7 @@ class SparkRunner:
     """Runs tasks on a session of Spark.
 
     Attributes:
-        on_progress: Is told how many tasks of the stage are done, and of how many, while it runs.
+        on_progress: Called with the numbers of tasks that are done and of all tasks of the stage.
             An error that it raises cancels the stage.
     """
 
@@ -53,7 +53,7 @@ class SparkRunner:
         Args:
             held: The session.
             on_progress: See the attribute.
-            describe: Puts a stage and the number of its tasks in words, for those who look at the
+            describe: Puts a stage and the number of its tasks in words, for users that look at the
                 jobs of Spark.
         """
         self._describe = describe or _described
@@ -178,7 +178,7 @@ class SparkRunner:
     def _slots(self) -> int:
         if not self._held.is_connect:
             return int(self.session.sparkContext.defaultParallelism)
-        # Connect does not tell; so look how many partitions Spark makes by itself.
+        # Connect does not report it; so look how many partitions Spark makes by itself.
         found = self.session.sql("SELECT spark_partition_id() FROM range(0, 4096)")
         return len({row[0] for row in found.collect()})
 

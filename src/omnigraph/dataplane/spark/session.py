@@ -69,7 +69,7 @@ class HeldSession:
         self._kept = kept
 
     def release(self) -> None:
-        """Stop using it. The session goes on, for the next one who wants it."""
+        """Stop using it. The session goes on, for the next one that needs it."""
         kept, self._kept = self._kept, None
         if kept is None:
             return
@@ -144,7 +144,7 @@ def is_running() -> bool:
 def active_session() -> Any:
     """The session of this process that is in use, ours or not; None without one.
 
-    Never imports Spark: who has a session has done that.
+    Never imports Spark: with a session, that is done.
     """
     classic = sys.modules.get("pyspark.sql.session")
     if classic is not None:
@@ -341,7 +341,7 @@ def _is_other_python(path: Path) -> bool:
 def _in_the_background(config: SparkConfig) -> _KeptSession:
     """Start a session on a thread of its own, for the reason that `launch.start` gives.
 
-    An interrupt does not stop it; the session is then there for the next one who asks.
+    An interrupt does not stop it; the session is then there for the next one that needs it.
     """
     outcome: list[_KeptSession | BaseException] = []
     abandoned = False

@@ -10,7 +10,7 @@ from typing import Final
 
 from omnigraph.dataplane.spark.config import MasterKind
 
-# Tells processes that the JVM starts beside the driver where the driver's process listens.
+# Where the driver's process listens, for processes that the JVM starts beside the driver.
 DRIVER_VARIABLE: Final = "OMNIGRAPH_SPARK_DRIVER"
 _LOOPBACK: Final = "127.0.0.1"
 _JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"

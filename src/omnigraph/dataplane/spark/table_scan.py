@@ -2,7 +2,7 @@
 
 A frame starts from a range with as many rows as the table, of which a task looks at one number per
 piece. Spark takes the size of what a Python function returns for the size of what it is given, so
-this tells it how large the table is: it then broadcasts small tables and never a large one. Null
+this gives it the size of the table: it then broadcasts small tables and never a large one. Null
 columns of binaries, which Spark takes for 100 bytes each, make the rows about as wide.
 """
 

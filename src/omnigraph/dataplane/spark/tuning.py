@@ -25,7 +25,7 @@ class SparkTuning:
     kept_frames_max: int = 16  # of pinned tables, kept by a session for the next query
 
     # Queries. `query`, with `engine="spark"`.
-    planned_hops_max: int = 4  # hops of one job; beyond, each is a job that tells if to go on
+    planned_hops_max: int = 4  # hops of one job; each further one is a job of its own
 
     # Algorithms: what a task holds at once. `algorithms`.
     block_vertices: int = 1 << 18
@@ -39,7 +39,7 @@ class SparkTuning:
     forests_max: int = 8  # of components, before one task joins them
     triangle_task_edges: int = 4 << 20  # each costs a task some hundred bytes
 
-    # Waiting for Spark, so that a cluster that no longer answers holds nobody for ever.
+    # Waiting for Spark, so that a cluster that no longer answers blocks no caller for ever.
     poll_ms: int = 200  # between two looks at a job
     polls_per_worker_check: int = 50  # between two looks for tasks without a worker
     cancel_timeout_s: int = 60

@@ -92,8 +92,8 @@ class TypeWriter(DataSourceArrowWriter):
             violations_max=whole_number(options, "violations_max", _VIOLATIONS_MAX),
             violations_file=options.get("violations_file"),
         )
-        # The process that plans is told by its own environment who computes vectors; the others
-        # are told by the plan.
+        # The process that plans finds in its own environment how vectors are computed; the others
+        # find it in the plan.
         embeddings = Embeddings(lambda: configured_embedder(opened.variables))
         loader = Loader(opened.repo, embeddings)
         plan = loader.plan(request, opened.snapshot, None, is_remote=True)

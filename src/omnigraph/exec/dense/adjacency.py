@@ -40,7 +40,7 @@ _MARK_BYTES: Final = 8
 
 
 class AdjacencyContext(Protocol):
-    """The other versions of an adjacency, as its cache knows them."""
+    """The other versions of an adjacency, as its cache has them."""
 
     def other_versions(self, adjacency: Adjacency) -> Iterable[Adjacency]:
         """Adjacency of other versions of the same types that is in use or in memory."""

@@ -1,7 +1,7 @@
 """A cache of derived structures in memory: bounded by bytes, built once, least recently used out.
 
-A slot is a place for one structure that knows how to make it. Whoever holds the slot asks it and
-gets the structure, made anew if it was dropped. Structures in use stay alive while they are used,
+A slot is a place for one structure, with the function that makes it. Callers hold the slot and
+get the structure, made anew if it was dropped. Structures in use stay alive while they are used,
 whatever the cache does.
 """
 

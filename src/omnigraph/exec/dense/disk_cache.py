@@ -181,7 +181,7 @@ def trailer(content: BinaryIO, name: str) -> bytes:
 
     Args:
         content: The file as it is now, to be read from the beginning.
-        name: What the file is for. Whoever reads it must expect the same.
+        name: What the file is for. It is read under the same name.
     """
     sums: list[int] = []
     length = 0

@@ -45,7 +45,7 @@ def derived_edge_ids(known: EdgeIds, delta: VersionDelta, ids: pa.Array) -> Edge
     fresh = fresh if order is None else fresh.take(pa.array(order))
     below = known.index.lower_bounds(fresh)
     deleted = np.sort(known.rank[delta.deleted]).astype(np.int64)
-    # The same delta, told by places in the order instead of handles.
+    # The same delta, by places in the order instead of handles.
     places = below - np.searchsorted(deleted, below) + np.arange(len(inserted))
     ranked = VersionDelta(delta.before, delta.after, deleted, places, np.empty(0, np.int64))
     index = known.index.changed(derived_column(known.index.ids, ranked, fresh), ranked)

@@ -128,7 +128,7 @@ def sorted_order(ids: pa.Array) -> npt.NDArray[np.int64] | None:
     ranked = keys[order]
     same = ranked[1:] == ranked[:-1]
     if same.any():
-        # Only ids that the keys cannot tell apart are compared as a whole.
+        # Only ids with equal keys are compared as a whole.
         tied = np.zeros(len(order), np.bool_)
         tied[1:] |= same
         tied[:-1] |= same

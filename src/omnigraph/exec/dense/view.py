@@ -100,7 +100,7 @@ class DenseView:
             kind: What sort of structure it is.
             build: Makes it; given the same structure of an older version and the delta from there,
                 if there is one. It must not ask for the same structure again.
-            size: Tells its bytes.
+            size: Returns its size in bytes.
             codec: How it is saved for other processes; None to keep it in memory only.
         """
         return self.type_columns(entity).derived(column, kind, build, size, codec)

@@ -87,7 +87,7 @@ class SeenEntities:
         self._complete = False
         whole = _ColumnGroup((ID, *self.wanted))
         self._cells = dict.fromkeys(self.wanted, whole)
-        # Even without columns it tells who was looked up already.
+        # Even without columns it shows what was looked up already.
         self._cells[ID] = whole
 
     @property

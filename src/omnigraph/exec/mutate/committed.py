@@ -1,4 +1,4 @@
-"""Committed rows of one type, read selectively: by what a statement asks, or by their keys."""
+"""Committed rows of one type, read selectively: by conditions of a statement, or by keys."""
 
 from __future__ import annotations
 
@@ -176,7 +176,7 @@ class CommittedRows:
             self._expected_columns.update(columns)
 
     def expect_nothing(self) -> None:
-        """Forget what was announced: the query that asks for it has ended."""
+        """Forget what was announced: the query that reads it has ended."""
         self._expected, self._expected_columns = {}, set()
         self._ahead, self._ahead_at = None, {}
 

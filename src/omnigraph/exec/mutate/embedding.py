@@ -108,7 +108,7 @@ class VectorsOfType:
         rows: Sequence[dict[str, Stored]],
         earlier: Callable[[Sequence[str]], Mapping[str, Pair]],
     ) -> None:
-        """Give new rows their vectors; `earlier` knows entities that were there before."""
+        """Give new rows their vectors; `earlier` finds entities that were there before."""
         target, source = spec.target.name, spec.source.name
         wanting = [row for row in rows if isinstance(row[source], str)]
         known = earlier([str(row["id"]) for row in wanting if row.get("id") is not None])

@@ -132,7 +132,7 @@ class Mutator:
         is_conditional = request.terms.if_commit is not None
         policy = self._repo.retry.with_retries(0 if is_conditional else retries)
         embeddings = QueryEmbeddings(self._embedder)
-        # No writer waits while another one asks a model; the vectors are kept for later.
+        # No writer waits while another one calls a model; the vectors are kept for later.
         asks = request.embeds and embeddings.has_provider
         root, branch = self._repo.root.uri, base.branch
 

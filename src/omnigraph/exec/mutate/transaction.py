@@ -142,7 +142,7 @@ def begin(
     """Begin a transaction on the newest state of a branch.
 
     If an earlier one with the same idempotency key was committed, it begins where that one did, so
-    that it can be told whether both are the same.
+    that both can be compared.
 
     Raises:
         PreconditionFailed: The branch has changed since `if_commit`.

@@ -6,7 +6,7 @@ last image counts.
 
 Most queries make all images at once, and then they are one table. A query of many statements, each
 about a few entities that it names, must not copy the table for each of them. It adds rows at the
-end, and an index by id tells which rows count, until the whole table is asked for.
+end, and an index by id names the rows that count, until the whole table is read.
 """
 
 from __future__ import annotations

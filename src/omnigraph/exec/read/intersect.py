@@ -25,7 +25,7 @@ class IntersectStep:
     """A hop to nodes that are not read and that another node of the row is linked to as well.
 
     The nodes that 64 owners lead to are marked, a bit for each owner; then one look at a mark
-    tells whether a node that the hop leads to is linked to the owner of its row.
+    is true if a node that the hop leads to is linked to the owner of its row.
     """
 
     __slots__ = ("closing", "condition", "label", "nullable", "op", "owner", "tail", "towards")

@@ -181,7 +181,7 @@ def ordered(sources: Sequence[KeySource], rows: int, most: int | None) -> Index:
                 return _sorted(sources, within, len(within))[:most]
             if key.min() != limit:
                 return _sorted(sources, None, rows)
-            # All rows are equal so far: the next key may tell them apart.
+            # All rows are equal so far: they may differ in the next key.
     return _sorted(sources, None, rows)
 
 

@@ -82,7 +82,7 @@ class Program:
             now_ms: The moment of the statement.
             search: How text and vectors are searched; only such queries need it.
             limits: What the query may use.
-            profile: Is told of every operator that has run.
+            profile: Receives every operator that has run.
         """
         run = Run(view, params, now_ms, self.entities, search, limits)
         for item in self.bounded:

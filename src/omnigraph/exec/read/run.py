@@ -97,7 +97,7 @@ class Run:
         self.scores: dict[Ranking, tuple[Handles, Scores]] = {}
 
     def columns(self, frame: Frame) -> Callable[[str, str], pa.Array]:
-        """The columns of a frame, as the evaluation of predicates asks for them."""
+        """The columns of a frame, in the form that evaluating predicates takes."""
         view, entities = self.view, self.entities
 
         def column(var: str, name: str) -> pa.Array:

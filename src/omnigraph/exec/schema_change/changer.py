@@ -50,7 +50,7 @@ _STEPS = "steps"  # the detail of a commit that has the steps
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SchemaRequest:
-    """A wanted schema, the branch that is to have it, and who asks."""
+    """A new schema, the branch that is to have it, and the actor."""
 
     catalog: Catalog
     text: str

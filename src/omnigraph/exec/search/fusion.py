@@ -4,7 +4,7 @@ A rank counts from 1 over all candidates that have a value; equal values rank by
 score of an entity is the sum of 1 / (k + rank) over the rankings that give it a value.
 
 To know the best few, most ranks need not be known. The n best of one ranking alone score at least
-1 / (k + n), so nobody below rank k + 2n in both rankings can score more. And the rank of one
+1 / (k + n), so no candidate below rank k + 2n in both rankings can score more. And the rank of one
 entity is a count of those before it, for which rough values decide except near its own.
 """
 
@@ -69,7 +69,8 @@ class RankKeys:
         if reach > _REACH_BINS_MAX:
             return self.all_ranks()[chosen]
         own = self._bins(self.exact(chosen))[0]
-        # Who may fall into the bin of a chosen one is undecided; everybody else is certain.
+        # Candidates that may fall into the bin of a chosen one are undecided; all others are
+        # certain.
         close = np.zeros(self._count, np.bool_)
         for shift in range(-reach, reach + 1):
             close[np.clip(own + shift, 0, self._count - 1)] = True

@@ -150,8 +150,8 @@ class NearestQuery:
             count: How many are asked for.
 
         Returns:
-            Candidates in the order given, all of them with a value. Nobody left out is as near
-            as the last of the `count` nearest.
+            Candidates in the order given, all of them with a value. None that is left out is as
+            near as the last of the `count` nearest.
         """
         handles = self.with_value(handles)
         size = len(self.vectors.matrix) if handles is None else len(handles)

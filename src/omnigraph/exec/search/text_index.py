@@ -241,7 +241,7 @@ class TextIndex:
                 often += norms[handles]
                 gain /= often
                 before = scores[handles]
-                # Every gain is above 0, so who has none yet is new.
+                # Every gain is above 0, so a row without any is new.
                 holders.append(handles if not holders else handles[before == 0])
                 before += gain
                 scores[handles] = before

@@ -47,7 +47,7 @@ def _letter(character: str) -> str:
     return character if unicodedata.category(character) in ("Mn", "Mc") else " "
 
 
-# One dictionary for all threads: two that learn a character at once learn the same.
+# One dictionary for all threads: two that add a character at once add the same.
 _FOLDING: Final = _Folding()
 
 

@@ -18,7 +18,7 @@ from omnigraph.exec.search.text_index import Corpus, TextIndex
 from omnigraph.store.table import ROW_ID
 from omnigraph.types import Metric
 
-# The id tells equals apart where they are ranked.
+# Rows of equal score are ranked by their id.
 SCORED = pa.schema([("_id", pa.int64()), ("score", pa.float64()), ("key", pa.string())])
 COUNTED = pa.schema(
     [("texts", pa.int64()), ("words", pa.int64()), ("holders", pa.list_(pa.int64()))]

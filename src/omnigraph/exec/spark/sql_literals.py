@@ -26,7 +26,7 @@ _SCALARS: Final = {
 
 
 def type_name(kind: ValueType) -> str:
-    """A type as Spark knows it."""
+    """The name of a type in Spark's SQL."""
     if kind.base is Base.VECTOR:
         return "ARRAY<FLOAT>"
     scalar = _SCALARS[kind.base]

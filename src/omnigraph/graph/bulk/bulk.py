@@ -118,7 +118,7 @@ class Bulk:
             execution: What it runs on.
             base: What the caller has pinned: the newest state of the branch, or of the one that it
                 is created from.
-            format: The format of files whose names do not tell.
+            format: The format of files whose names do not show it.
             storage_options: How to reach object storage.
         """
         self._repo.require_writable()

@@ -114,7 +114,7 @@ class BulkCalls:
             replace: With `merge`: replace whole entities, not only the fields that are named.
             cascade: With `overwrite`: drop edges of other types whose nodes are gone. Otherwise
                 such an edge is a violation.
-            format: `ndjson`, `csv`, `parquet` or `arrow`, where a file's suffix does not tell.
+            format: `ndjson`, `csv`, `parquet` or `arrow`, where a file's suffix does not show it.
             engine: `inprocess`, `spark`, or `auto`, which chooses by the size of the input.
             spark: A Spark master or session; by default `OMNIGRAPH_SPARK_MASTER`, or this machine.
             actor: Who does it; the actor of the handle if not given.
@@ -349,7 +349,7 @@ class BulkCalls:
         """The nodes of a type as a Spark DataFrame with a number per node, pinned to a commit.
 
         The column `_id` is a long that is unique within the type, for joins with `graph.edges`. It
-        holds for one commit. Spark knows how large the frame is, so small ones are broadcast.
+        holds for one commit. Spark gets the size of the frame, so small ones are broadcast.
 
         Args:
             type_name: The node type.

@@ -13,7 +13,7 @@ from omnigraph.graph.bulk.bulk import Bulk, Execution
 from omnigraph.store.root import Root
 from omnigraph.types import BranchName, LoadMode
 
-# What the thread that runs a batch knows of its query, in Spark's own words.
+# The properties of the thread that runs a batch, in Spark's own words.
 _QUERY_ID: Final = "sql.streaming.queryId"
 
 

@@ -40,7 +40,7 @@ class MaintenanceCalls(TransactionCalls):
         What stays: the newest state of each branch, what `keep` and `older_than` say, tags, the
         states that branches will be merged by, and what exports and feeds at work are reading.
         A commit goes if it is beyond `keep` and older than `older_than`; with one of them alone,
-        that one decides. Commits stay in the history; whoever asks for the state of one that went
+        that one decides. Commits stay in the history; reading the state of one that went
         gets `Gone`. A version that was the newest within the last minutes stays until the next
         time, and so does what a writer at work may have just written.
 
@@ -55,7 +55,7 @@ class MaintenanceCalls(TransactionCalls):
             keep: How many of the newest commits of each branch stay.
             older_than: Commits younger than this stay: a `timedelta`, or a text such as `7d`,
                 `12h` or `30m`.
-            dry_run: Remove nothing, and tell what would go.
+            dry_run: Remove nothing; return what would be removed.
             set_aside: Files that were set aside more than a day ago go, too.
             actor: Who does it; the actor of the handle if not given.
             progress: Is called with a `Progress` while it goes on.
@@ -157,7 +157,7 @@ class MaintenanceCalls(TransactionCalls):
             ```
 
         Args:
-            dry_run: Change nothing, and tell what was found.
+            dry_run: Change nothing; return what was found.
             force: Publish tables whose rows another tool has changed, too. Nothing checks them
                 against the rules of the schema; `verify` does afterwards.
             actor: Who does it; the actor of the handle if not given.

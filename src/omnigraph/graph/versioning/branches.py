@@ -191,8 +191,8 @@ class Branches:
             idempotency_key: Names the operation, so that repeating it does it once.
 
         Raises:
-            Conflict: The new name is taken (`branch_exists`, `tag_exists`), or somebody writes to
-                the branch (`branch_in_use`).
+            Conflict: The new name is taken (`branch_exists`, `tag_exists`), or a writer is at work
+                on the branch (`branch_in_use`).
             Forbidden: The branch is protected (code `branch_protected`).
         """
         known, made = BranchName(name), BranchName(to)

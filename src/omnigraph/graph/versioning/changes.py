@@ -112,7 +112,7 @@ class ChangeFeed:
             ```
 
         Args:
-            cursor: Where the last page ended. It knows its branch, types and operations, so these
+            cursor: Where the last page ended. It holds its branch, types and operations, so these
                 may be left out; others than its own are refused.
             branch: Which branch to follow.
             start: `beginning` for all of its history, `now` for what comes from now on.

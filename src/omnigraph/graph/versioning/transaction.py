@@ -30,7 +30,7 @@ from omnigraph.runtime.cancellation import CancelToken, limited
 from omnigraph.types import AccessChoice, BranchName
 
 T = TypeVar("T")
-# The transactions that are open, by thread and branch. Those that nobody holds are forgotten.
+# The transactions that are open, by thread and branch. Those without a reference are forgotten.
 OpenOnes = MutableMapping[tuple[int, str], "Transaction"]
 
 
@@ -188,7 +188,7 @@ class Transaction(TransactionBlock):
             source: Rows by type (`{"Person": [...]}`), Arrow tables, data frames, or files.
             mode: `append`: entities that exist are violations. `merge`: they get what the rows
                 name.
-            format: The format of files whose names do not tell.
+            format: The format of files whose names do not show it.
             storage_options: How to reach object storage.
 
         Returns:

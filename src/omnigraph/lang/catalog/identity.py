@@ -98,7 +98,7 @@ def match_names(
     A live hint takes its old entry whatever had the new name before. A hint is stale, and means
     nothing, when it has been applied: the old name is gone from `accepted`; or both names are
     there and the old one stays what it is. It does not stay when a live hint takes its name, as
-    in a chain from `A` to `B` to `C`. Hints in a cycle cannot be told from applied ones, so they
+    in a chain from `A` to `B` to `C`. Hints in a cycle look like applied ones, so they
     are stale here, and the planner refuses them.
     """
     hints = {name: None if old == name else old for name, old in sorted(wanted)}

@@ -65,7 +65,7 @@ class Property:
 
     @property
     def identity(self) -> str:
-        """The identity that tells it from all others that its type ever had, on whatever branch."""
+        """Its identity among all properties that its type ever had, on whatever branch."""
         return self.birth_name or self.name
 
 
@@ -115,7 +115,7 @@ class EntityType:
 
     @cached_property
     def property_by_identity(self) -> Mapping[str, Property]:
-        """Properties by what tells them apart on whatever branch."""
+        """Properties by their identity, which is the same on every branch."""
         return {item.identity: item for item in self.properties}
 
     @cached_property

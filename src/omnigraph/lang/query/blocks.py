@@ -24,7 +24,7 @@ class Hop:
 
 @dataclass(slots=True)
 class Block:
-    """A checked block: what it binds and asks. Blocks inside it keep their order."""
+    """A checked block: its bindings and conditions. Blocks inside it keep their order."""
 
     binds: list[str] = field(default_factory=list)
     hops: list[Hop] = field(default_factory=list)

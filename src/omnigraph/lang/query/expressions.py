@@ -205,7 +205,7 @@ class Expressions:
 
 
 class _InScope:
-    """The sides of a condition in a match: everything that its scope knows."""
+    """The sides of a condition in a match: everything in its scope."""
 
     __slots__ = ("exprs", "list_hint", "misfit_code", "scope")
 

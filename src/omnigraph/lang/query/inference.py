@@ -31,7 +31,7 @@ class Link(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Undecided:
-    """Two typings fit; `name` is a variable that would tell them apart."""
+    """Two typings fit; `name` is a variable whose type differs between them."""
 
     name: str
     types: tuple[str, str]

@@ -37,7 +37,7 @@ class _QueryParser:
         self.at = cursor
         self.params: frozenset[str] = frozenset()
         self.conditions = ConditionParser(cursor)
-        # Where the lexer stumbled: so far nobody else has reported anything.
+        # Where the lexer stopped: so far nothing else was reported.
         self.scars = [item.span.start for item in cursor.found.sorted()]
 
     # -- files and heads -------------------------------------------------------------------

@@ -87,7 +87,7 @@ class Patterns:
         return variable
 
     def _rebind(self, variable: Variable, block: Block) -> None:
-        """A binding of a variable from outside asks whether it is there."""
+        """A binding of a variable from outside is a condition: it is there."""
         if variable.key in block.rebinds:
             return
         block.rebinds.add(variable.key)
@@ -138,7 +138,7 @@ class Patterns:
         """Reports clauses that require what an earlier optional block introduces.
 
         The clauses of a pattern hold in any order, so such a clause would bind the variable by
-        itself and leave the optional block without effect, which nobody can have meant.
+        itself and leave the optional block without effect, which cannot be meant.
         """
         required: set[str] = set()
         introduced: set[str] = set()

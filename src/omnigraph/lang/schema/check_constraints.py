@@ -65,7 +65,7 @@ def resolve_constraints(
 ) -> Rules:
     """Check the constraints of a type against its properties.
 
-    `inherited` tells which properties came from an interface, by the name in `implements`.
+    `inherited` has the properties that came from an interface, by the name in `implements`.
     """
     place = _Owner(owner, kind, drafts, scope)
     rules = Rules()

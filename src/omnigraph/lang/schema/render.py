@@ -1,6 +1,6 @@
 """The text of a catalog: a `.pg` file that says what the catalog says.
 
-For schemas that nobody has written, since two branches made them together. Compiling the text gives
+For schemas that result from two branches, and have no text yet. Compiling the text gives
 a catalog of the same shape.
 """
 

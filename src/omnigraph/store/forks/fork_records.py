@@ -37,7 +37,7 @@ def reference_path(path: str, branch: str) -> str:
 class ForkRecords:
     """Forks by name. Thread-safe.
 
-    ``is_unfinished`` tells whether all versions in the folder of a fork are torn, looking at the
+    ``is_unfinished`` is true if all versions in the folder of a fork are torn, looking at the
     given one first; None where storage never shows a part of an object.
     """
 
@@ -117,7 +117,7 @@ class ForkRecords:
         try:
             data = self._backend.get(info.path)
         except FileNotFoundError:
-            return False  # it was removed since; whoever asks for it will see
+            return False  # it was removed since; the next look finds that
         if _is_torn(data):
             return True
         try:

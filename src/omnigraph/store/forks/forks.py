@@ -90,13 +90,14 @@ class Forks:
         """Make a fork of a table from a pinned version; EXISTS, or CONFLICT with what is left."""
         if self.find(path, branch) is not None:
             raise _failure(FailureKind.EXISTS, StorageCall.TABLE_FORK, path, branch)
-        # Whoever dropped the last fork may have removed the folders above it, too.
+        # Dropping the last fork may have removed the folders above it, too.
         self._files.forget(f"{path}/tree")
         make = self._make_here if self._root.is_local else self._make_by_lance
         try:
             storage_call(StorageCall.TABLE_FORK, path, lambda: make(path, branch, at))
         except StorageFailure as failure:
-            # What is said about a name that is taken depends on who took it when.
+            # The answer for a name that is taken depends on when it was taken, and by which
+            # process.
             if self.find(path, branch) is None:
                 raise
             raise _failure(FailureKind.EXISTS, StorageCall.TABLE_FORK, path, branch) from failure

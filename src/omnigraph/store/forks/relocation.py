@@ -2,8 +2,8 @@
 
 A fork of a table names the table's own folder, or that of another of its forks, under the root at
 which it was made. So the new place of each is known from the old one, whatever root that was. Every
-file is replaced as a whole, by one that says the same: doing it again changes nothing, and whoever
-stops half-way leaves files that are either done or to be done.
+file is replaced as a whole, by one that says the same: doing it again changes nothing, and a
+run that stops half-way leaves files that are either done or to be done.
 """
 
 import re
@@ -47,7 +47,7 @@ def relocated(
         data: The file.
         table: The path of the table below the root.
         root: The place of the graph now.
-        is_root: Tells whether a recorded root is that place, however it is spelled.
+        is_root: True if a recorded root is that place, however it is spelled.
 
     Raises:
         ValueError: It is not a version file.

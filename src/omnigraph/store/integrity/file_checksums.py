@@ -2,8 +2,8 @@
 
 Lance's files have none. A flipped byte in one may change a value, or make Lance ask for more
 memory than there is. So a file gets its name when it is written, and the name ends with the
-checksum of the content: it costs no file and no read, and whoever has the metadata has the
-checksum. That of a small file is compared once per process, before Lance reads the file for the
+checksum of the content: it costs no file and no read, and the metadata of the version holds
+it. That of a small file is compared once per process, before Lance reads the file for the
 first time; that of a larger one is compared by verification.
 
 A deletion file is named by two numbers. Those of ours are chance and the version that it was

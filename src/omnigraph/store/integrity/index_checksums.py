@@ -3,7 +3,7 @@
 The files of an index segment lie in a folder that is named by the segment's UUID. Before anything
 refers to it, the segment gets a UUID of version 8, the one that is free to mean something, and a
 part of it is the checksum of the names, sizes and contents of its files. It costs no file, and
-whoever has the metadata has the checksum. It is compared once per process, before the segment is
+the metadata of the version holds it. It is compared once per process, before the segment is
 used for the first time. A segment with any other UUID was built by another program and is accepted.
 
 An index is derived. One that is damaged is not used: answers come from the rows themselves, a

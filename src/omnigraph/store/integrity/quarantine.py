@@ -4,8 +4,8 @@ A file moves to ``__set_aside/<id>/`` with its whole path below, and a record be
 was and why it was taken away. Copy first, then the record, then the removal: a crash in between
 leaves the file where it was.
 
-Only one process at a time sets files aside. As long as a torn file has its name, nobody can put
-another one there, for names are given create-only; and once it has lost it, the next in line sees
+Only one process at a time sets files aside. As long as a torn file has its name, no other
+file can get it, for names are given create-only; and once it has lost it, the next process sees
 that. So what is removed is always the file that was judged. Only on local disk: object storage has
 no torn files.
 """
@@ -66,7 +66,7 @@ class Quarantine:
         Args:
             path: The file, relative to the root.
             reason: Why.
-            is_due: Tells whether it still has to go, once nobody else sets files aside.
+            is_due: True if it still has to go; called while no other process sets files aside.
 
         Returns:
             What was set aside, or None if another process did it.

@@ -1,7 +1,7 @@
-"""Telling a file that a power cut left unfinished from one that is damaged.
+"""The difference between a file that a power cut left unfinished and one that is damaged.
 
-Whoever gives a file its name before its content is on disk may find it empty, cut short or full of
-zeros after a power cut. We never do; other programs that use Lance, and older releases, do. Such a
+A file that gets its name before its content is on disk may be empty, cut short or full of zeros
+after a power cut. We never do that; other programs that use Lance, and older releases, do. Such a
 file is *torn*: its writer never came to the point of acknowledging it. A file that is as long as it
 should be and cannot be read is not torn but damaged, and may well have been acknowledged.
 """
@@ -20,7 +20,7 @@ _MAGIC: Final = b"LANC"
 
 
 class Condition(StrEnum):
-    """The conditions of a file that its bytes tell."""
+    """The conditions of a file that its bytes show."""
 
     WHOLE = "whole"
     TORN = "torn"

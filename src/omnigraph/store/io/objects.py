@@ -58,7 +58,7 @@ class ObjectStore(Protocol):
         """Create an object; EXISTS if it is there. Of racing callers exactly one wins.
 
         The content should be unlike that of any other writer (carry an identifier): when the
-        reply is lost, it is what tells the winner.
+        reply is lost, it shows the winner.
         """
         ...
 
@@ -408,7 +408,7 @@ class LocalBackend:
 
     def exists(self, path: str) -> bool:
         """True if the file is there."""
-        # Every reader asks this before every query; joining paths the long way costs the most.
+        # Every reader looks before every query; joining paths the long way costs the most.
         try:
             return S_ISREG(os.stat(f"{self._prefix}{path}").st_mode)
         except (FileNotFoundError, NotADirectoryError):

@@ -71,11 +71,11 @@ class Output(Protocol):
         ...
 
     def flush(self) -> None:
-        """Do nothing: the interface of files asks for it."""
+        """Do nothing: it is part of the interface of files."""
         ...
 
     def close(self) -> None:
-        """Do nothing: the interface of files asks for it."""
+        """Do nothing: it is part of the interface of files."""
         ...
 
     def tell(self) -> int:
@@ -359,7 +359,7 @@ class _Output:
 
 @contextmanager
 def _object_output(uri: str, place: _Place) -> Iterator[Output]:
-    import obstore  # noqa: PLC0415 - reached only by those who write to a bucket
+    import obstore  # noqa: PLC0415 - reached only by writes to a bucket
 
     with object_errors(StorageCall.OBJECT_PUT.value, uri):
         writer: Any = obstore.open_writer(
@@ -373,8 +373,8 @@ def _object_output(uri: str, place: _Place) -> Iterator[Output]:
         yield output
         storage_call(StorageCall.OBJECT_PUT, uri, writer.close)
     except BaseException as error:
-        # Told of an error it aborts the upload, and nothing of it stays; if even that fails, the
-        # first error is still the one to tell.
+        # After an error it aborts the upload, and nothing of it stays; if even that fails, the
+        # first error is still the one to raise.
         with suppress(Exception):
             writer.__exit__(type(error), error, error.__traceback__)
         raise
@@ -401,7 +401,7 @@ def _local_output(uri: str, path: Path, durable: bool) -> Iterator[Output]:
         storage_call(StorageCall.OBJECT_PUT, uri, settle)
     finally:
         output.closed = True
-        with suppress(OSError):  # what could not be flushed has been told already
+        with suppress(OSError):  # what could not be flushed has been reported already
             file.close()
         if not is_device:
             temporary.unlink(missing_ok=True)

@@ -33,7 +33,7 @@ def build_segment(
 ) -> SegmentReceipt:
     """Build a segment over some fragments, durable on return. Runs on workers.
 
-    The handle of the table is locked meanwhile, so nobody else should use it.
+    The handle of the table is locked meanwhile, so no other thread should use it.
     """
     place = tree_path(table.pin.path, table.pin.branch)
     covered = sorted(fragments)

@@ -63,7 +63,7 @@ class TableInventory:
         path: Its folder.
         forks: The forks that have a record.
         versions: The file of every version, of the trunk and of all forks.
-        files: Every other file that a version may refer to, or nobody does.
+        files: Every other file, whether a version refers to it or not.
         references: For the trunk and each fork a table of `version` and `path`.
     """
 
@@ -160,7 +160,7 @@ class Inventories:
             if failure.kind is FailureKind.NOT_FOUND and branch is not None:
                 return None
             if failure.kind is FailureKind.CORRUPT:
-                # One of the versions cannot be read: opening it alone tells which.
+                # One of the versions cannot be read: opening each alone shows which.
                 for item in versions:
                     if item.branch == branch:
                         again = partial(self._gateway.open, path, item.version, branch)
@@ -239,7 +239,7 @@ def _sorted_out(
 
 
 def _kind_at(parts: list[str], forks: Mapping[str, ForkInfo]) -> tuple[str | None, int | None]:
-    """The fork of a file, and which part of its path tells its kind; none for files of no fork."""
+    """The fork of a file, and which part of its path has its kind; none for files of no fork."""
     if parts[0] != _TREE:
         return None, 0
     for end in range(len(parts) - 1, 1, -1):

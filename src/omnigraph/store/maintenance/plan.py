@@ -8,7 +8,7 @@ are few, and a row is rewritten few times in its life. The segments of an index 
 What is tiny is rewritten anyway; that costs less than having it.
 
 A group of fragments that are rewritten together must be covered by the same of the segments that
-stay, or Lance refuses. Segments that are replaced anyway are in nobody's way.
+stay, or Lance refuses. Segments that are replaced anyway do not matter.
 
 A segment that stays must not lose sight of rows that it knows and that are no more. Lance hides
 them by the deletions of their fragments. So fragments with deleted rows are rewritten only when
@@ -93,7 +93,7 @@ def plan_maintenance(
     Args:
         shape: How it lies in storage.
         wishes: The indexes it should have; those that cannot be built yet are left out.
-        probe: Asked only where the shape does not tell.
+        probe: Used only where the shape does not show it.
         target_rows: How many rows a full fragment has.
     """
     tiny = target_rows // tuning.active.tiny_share

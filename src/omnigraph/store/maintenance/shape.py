@@ -101,7 +101,7 @@ def _fragment(metadata: Any) -> FragmentInfo:
 
 
 class TableProbe:
-    """Asks the rows of one table."""
+    """Reads the rows of one table."""
 
     def __init__(self, table: Table) -> None:
         self._table = table

@@ -95,7 +95,7 @@ class Maintenance:
             uuid: Names the draft.
         """
         place = tree_path(table.pin.path, table.pin.branch)
-        # Without numbers, indexes would cover the wrong fragments; here nobody needs them.
+        # Without numbers, indexes would cover the wrong fragments; here they are not needed.
         known = existing_segments(table)
         steps: list[Any] = [LanceOperation.CreateIndex([], known)] if known else []
         steps.append(_rewrite_operation(rewritten))

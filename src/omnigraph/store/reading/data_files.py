@@ -1,7 +1,7 @@
 """Rows of a data file by their offsets, past the fragment that lists the file.
 
 A fragment counts the rows that are left: to find one, it goes through the rows that are deleted. A
-data file knows of no deletions, so finding a row in it takes the same however many there are.
+data file holds no deletions, so finding a row in it takes the same however many there are.
 """
 
 from collections.abc import Iterable, Mapping, Sequence

@@ -465,7 +465,7 @@ class AddressedRows:
 
 
 class AddressedRowsCache:
-    """The versions that were compared last: who compares goes on from one of them. Thread-safe."""
+    """The versions that were compared last: a comparison goes on from one of them. Thread-safe."""
 
     def __init__(self, read: Callable[[str], bytes]) -> None:
         """Read files below the root by `read`."""
@@ -487,7 +487,7 @@ class AddressedRowsCache:
             return found
 
     def once(self, table: Table) -> AddressedRows:
-        """The rows of a version that nobody compares."""
+        """The rows of a version, read without comparing."""
         return AddressedRows(table, self._read, self.deletions)
 
     def clear(self) -> None:

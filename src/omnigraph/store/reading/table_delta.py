@@ -48,7 +48,7 @@ def table_delta(
         rows_max: More than this many rows are not worth it.
 
     Returns:
-        The change, or None when it is too large or cannot be told.
+        The change, or None when it is too large or not known.
     """
     if any(table.schema.field(name) != since.schema.field(name) for name in columns):
         return None

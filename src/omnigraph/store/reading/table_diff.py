@@ -6,7 +6,7 @@ one version does not have, and those that one version has deleted from a fragmen
 An alteration of columns adds files to fragments: what they hold follows from the columns.
 
 A row that was rewritten without a change, by a fold or a compaction, is on both sides. The caller
-tells such rows from changed ones, by their keys and their content.
+separates such rows from changed ones, by their keys and their content.
 """
 
 from collections.abc import Iterable, Sequence

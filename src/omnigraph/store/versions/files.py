@@ -1,6 +1,6 @@
 """The files that a write created, and making them durable.
 
-Lance names its files by rules that guard tests pin; from its metadata this module tells exactly
+Lance names its files by rules that guard tests pin; from its metadata this module finds exactly
 what one write created, so that nothing else needs to be looked at. On object storage there is
 nothing to name: an acknowledged object is stored.
 """
@@ -99,7 +99,7 @@ class Files:
         return () if folder is None else (str(folder / _reference(branch)),)
 
     def sync(self, place: str, files: Sequence[str]) -> None:
-        """Make files durable, if this root asks for it."""
+        """Make files durable, if this root is to be."""
         disk = self._disk
         if disk is not None and files:
             paths = [Path(file) for file in files]

@@ -237,11 +237,11 @@ class CommittedTransaction:
 
 
 def read_commit(dataset: Dataset, place: str) -> CommittedTransaction | None:
-    """Return who made the version of this handle."""
+    """Return the transaction that made the version of this handle."""
 
     def read() -> CommittedTransaction | None:
         try:
-            # On a handle of its own: this call locks the handle against everybody who reads it.
+            # On a handle of its own: this call locks the handle against all readers.
             found = dataset.checkout_version(dataset.version).read_transaction(dataset.version)
         except TypeError:
             # pylance cannot rebuild the compaction of an indexed table; its text can be read.

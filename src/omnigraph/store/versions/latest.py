@@ -34,7 +34,7 @@ def near_head(known: int, exists: Callable[[str], bool]) -> int | None:
 
     Args:
         known: A version that is or was the newest.
-        exists: Tells whether a file is there, by its name in the folder of versions.
+        exists: True if a file is there, by its name in the folder of versions.
     """
     for version in range(known, known + tuning.active.probed_versions_max):
         if not exists(manifest_name(version + 1)):
@@ -43,7 +43,7 @@ def near_head(known: int, exists: Callable[[str], bool]) -> int | None:
 
 
 def noted_head(folder: Path) -> int | None:
-    """Return the newest version in a local folder of versions; None when only a listing tells."""
+    """Return the newest version in a local folder of versions; None if that takes a listing."""
     noted = _note(folder)
 
     def exists(name: str) -> bool:

@@ -84,7 +84,7 @@ class ExactVersion:
 
     ``check`` is asked at the last moment and may raise; ``refused`` is what it raised, which Lance
     does not hand on.
-    ``placed`` tells whether the manifest is in its place and durable; Lance takes one for committed
+    ``placed`` is true if the manifest is in its place and durable; Lance takes one for committed
     that is there, even if placing it has failed half-way.
     """
 
@@ -138,11 +138,11 @@ class ExactVersion:
             raise
 
     def list_table_versions(self, _request: Mapping[str, Any]) -> dict[str, Any]:
-        """Tell Lance that a table which is to be created has no version; placing has the say."""
+        """Report to Lance that a table which is to be created has no version; placing decides."""
         return {"versions": []}
 
     def describe_table_version(self, request: Mapping[str, Any]) -> dict[str, Any]:
-        """Tell Lance, after a refusal, that another commit holds the version.
+        """Report to Lance, after a refusal, that another commit holds the version.
 
         Lance reads the named manifest, finds that of another writer and reports a conflict at once.
         If there is none after all, it reports an unknown outcome, which is then true.

@@ -24,7 +24,7 @@ class NewTable:
 
     Attributes:
         schema: Its columns.
-        primary_key: The column by which `Tables.merge_rows` tells rows apart.
+        primary_key: The column by which `Tables.merge_rows` identifies rows.
         metadata: Kept with the schema.
         rows: Its first content, in the same version.
         row_ids: Whether rows keep an identity and the versions that wrote them. Every version
@@ -94,11 +94,11 @@ class TableCreator:
         return 1
 
     def create_empty(self, schemas: Mapping[str, pa.Schema]) -> None:
-        """Create several tables without rows at paths that nobody else uses; durable on return.
+        """Create several tables without rows at paths of their own; durable on return.
 
         They are synced together at the end, which is why it takes a fraction of what ``create``
         takes. Until then a power cut may leave any part of them: nothing may refer to them yet, and
-        whoever tries again removes what is there.
+        the next attempt removes what is there.
 
         Args:
             schemas: The columns of each, by its path.

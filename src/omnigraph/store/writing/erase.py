@@ -85,7 +85,7 @@ def _joined(dead: Offsets, more: Offsets) -> Offsets:
 
 def _encoded(offsets: Offsets) -> bytes:
     """The content of a deletion file, as a bitmap."""
-    # Imported late: whoever only reads seldom needs it.
+    # Imported late: reading seldom needs it.
     from pyroaring import BitMap  # noqa: PLC0415
 
     found: bytes = BitMap(array("I", offsets.tobytes())).serialize()

@@ -172,7 +172,7 @@ class Lander:
         if not exact.placed:
             # It is there, but perhaps it was cut off before it was durable.
             self._files.sync(place, version)
-        # The version holds the transaction, too; nobody needs the copy that Lance made before it.
+        # The version holds the transaction, too; the copy that Lance made before it is not needed.
         self._files.discard(note)
         return target
 

@@ -1,7 +1,7 @@
 """Merging by key: a change that inserts rows, or puts them in the place of rows of the same key.
 
 It is staged and landed like every other change of a table: the version that follows its base, or
-nothing. So whoever merges from a base that is no longer the newest is refused, whatever the keys.
+nothing. So a merge from a base that is no longer the newest is refused, whatever the keys.
 
 A table that is merged into a few rows at a time would get a fragment for each change. Instead a
 change takes the rows of small fragments along into its own: those of the smallest size always, and
@@ -40,7 +40,7 @@ class RowMerger:
 
         Args:
             table: The base.
-            key: The column that tells rows apart; ``rows`` has each value once.
+            key: The column that identifies a row; ``rows`` has each value once.
             rows: The new rows.
             lookup: The keys that the base may have. The others are known to be new.
         """

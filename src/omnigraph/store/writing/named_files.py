@@ -1,8 +1,8 @@
 """Data files whose names begin with the operation that writes them.
 
 Lance names data files at random, and on local disk it writes them under other random names first.
-So nobody can tell whose a file is that no version refers to. A load writes many of them long before
-its commit; its files are called after it, and what it leaves behind is found by the name.
+So the writer of a file that no version refers to is not known. A load writes many of them long
+before its commit; its files are called after it, and what it leaves behind is found by the name.
 
 Tables with blobs are written by Lance itself: their bytes lie in further files.
 """

@@ -138,7 +138,7 @@ class Stager:
             deleted: What workers did about further rows that go.
             uuid: The identity of the commit.
             properties: Recorded with the commit.
-            by: The operation, if the names of its files should tell.
+            by: The operation, if its files should carry its name.
         """
         checked_uuid(uuid, table.pin.path)
         held = [pa.array(np.frombuffer(each.held, np.uint64)) for each in deleted]
@@ -286,7 +286,7 @@ class Stager:
         )
 
     def base_uuid(self, table: Table) -> str | None:
-        """Return what tells a fork from a later one of its name; None for the trunk."""
+        """Return the id of a fork, which no later one of its name has; None for the trunk."""
         # Only forks can be dropped and made again under one name, see `Lander`.
         if table.pin.branch is None:
             return None

@@ -1,4 +1,4 @@
-"""Iterations: blocks send what they know along their edges, and learn from what arrives.
+"""Iterations: blocks send their values along their edges, and compute new ones from what arrives.
 
 An iteration is two stages of Spark. In the first one a task has the state of a block and the
 pieces of edges that start there, and makes one message per piece; in the second one a task has the

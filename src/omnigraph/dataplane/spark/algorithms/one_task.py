@@ -35,7 +35,7 @@ _SOLVED_ARROW: Final = pa.schema(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Solved:
-    """The value of each vertex, and how it was found; `iterations` is None where it is not told."""
+    """The value of each vertex, and how it was found; `iterations` is None if not counted."""
 
     values: npt.NDArray[Any]
     iterations: int | None = None
