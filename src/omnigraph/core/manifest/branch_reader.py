@@ -153,7 +153,7 @@ class BranchReader:
         return self._seen(version)
 
     def _records_published(self, version: int) -> tuple[Record, ...] | None:
-        """What a version adds to the folded one; None unless this process published it."""
+        """The records that a version adds; None unless this process published it."""
         own, self._published = self._published, None
         is_next = bool(self._fragments) and self.loaded == version - 1
         return own[1] if own is not None and own[0] == version and is_next else None
