@@ -9,8 +9,8 @@ import contextvars
 import logging
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Final, ParamSpec, TypeAlias, TypeVar
 
@@ -119,13 +119,18 @@ def count(name: str, amount: int = 1) -> None:
         counts.add(name, amount)
 
 
-@contextmanager
-def span(name: str, /, **fields: JsonValue) -> Iterator[None]:
+def span(name: str, /, **fields: JsonValue) -> AbstractContextManager[None]:
     """Observe a step: how long it took and how it ended. Errors pass through untouched."""
     listeners = _listeners.get()
     if not listeners and not logger.isEnabledFor(logging.DEBUG):
-        yield
-        return
+        return nullcontext()
+    return _observed(name, fields, listeners)
+
+
+@contextmanager
+def _observed(
+    name: str, fields: Mapping[str, JsonValue], listeners: Sequence[Listener]
+) -> Iterator[None]:
     start = _clock.ticks_ns()
     failure: str | None = None
     try:

@@ -30,41 +30,30 @@ class _Gate:
         self._depth = 0
         self._queue: deque[tuple[int, threading.Lock]] = deque()
 
-    @contextmanager
-    def held(self, *, can_end: bool) -> Iterator[bool]:
-        """Hold it; yields whether it had to be waited for.
+    def enter(self, *, can_end: bool) -> bool:
+        """Take it; true if it had to be waited for.
 
         `can_end` says that waiting for it may end with the operation's time.
         """
-        turn = self._enter()
-        if turn is not None:
-            try:
-                if can_end:
-                    with acquired(turn):
-                        pass
-                else:
-                    turn.acquire()
-            except BaseException:
-                self._leave_queue(turn)
-                raise
-        try:
-            yield turn is not None
-        finally:
-            with self._lock:
-                self._release()
-
-    def _enter(self) -> threading.Lock | None:
-        """Take it if it is free or ours; else queue up and return our turn."""
         me = threading.get_ident()
         with self._lock:
             if self._owner is None or self._owner == me:
                 self._owner = me
                 self._depth += 1
-                return None
+                return False
             turn = threading.Lock()
             turn.acquire()
             self._queue.append((me, turn))
-            return turn
+        try:
+            if can_end:
+                with acquired(turn):
+                    pass
+            else:
+                turn.acquire()
+        except BaseException:
+            self._leave_queue(turn)
+            raise
+        return True
 
     def _leave_queue(self, turn: threading.Lock) -> None:
         with self._lock:
@@ -73,9 +62,14 @@ class _Gate:
                 self._queue = deque(waiting)
             else:
                 # It was handed to us while we gave up.
-                self._release()
+                self._hand_on()
 
-    def _release(self) -> None:
+    def leave(self) -> None:
+        """Give it to the next thread in the queue, once it is left as often as it was taken."""
+        with self._lock:
+            self._hand_on()
+
+    def _hand_on(self) -> None:
         self._depth -= 1
         if self._depth:
             return
@@ -98,8 +92,11 @@ def _through(*name: str, can_end: bool = False) -> Iterator[bool]:
         gate = _registry.setdefault(name, _Gate())
         gate.users += 1
     try:
-        with gate.held(can_end=can_end) as has_waited:
+        has_waited = gate.enter(can_end=can_end)
+        try:
             yield has_waited
+        finally:
+            gate.leave()
     finally:
         with _registry_lock:
             gate.users -= 1
