@@ -35,7 +35,7 @@ def label_propagation(voters: CsrGraph, iterations: int, hearers: CsrGraph | Non
         voters: For each vertex those whose labels count there.
         iterations: The most iterations.
         hearers: For each vertex those where its label counts, if that is known. Then only
-            vertices are looked at again that heard of a change: the others would not change.
+            vertices with a changed neighbour are looked at again: the others would not change.
     """
     labels = np.arange(voters.size, dtype=np.int32)
     degrees = voters.degrees()
@@ -61,7 +61,7 @@ def label_propagation(voters: CsrGraph, iterations: int, hearers: CsrGraph | Non
 
 
 def _hearing(hearers: CsrGraph, changed: Counts) -> Counts:
-    """The vertices that hear of a change, in order."""
+    """The vertices at which a changed label counts, in order."""
     starts = hearers.offsets[changed]
     marks = np.zeros(hearers.size, np.bool_)
     places = row_places(starts, hearers.offsets[changed + 1] - starts)

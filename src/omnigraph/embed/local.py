@@ -2,7 +2,7 @@
 
 `LocalEmbedder` takes the package `wordllama` (an optional install): word vectors of 256 dimensions,
 averaged, with weights and tokenizer in the wheel. It is never allowed to download anything.
-`MockEmbedder` has no model: the same text always gives the same vector, and it means nothing.
+`MockEmbedder` has no model: the same text always gives the same vector, which has no meaning.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class MockEmbedder:
     """For tests and trials. A text looked for and the same text stored get one vector."""
 
     def __init__(self, model: str = "mock") -> None:
-        """Pretend to be a model."""
+        """Take the name that is noted as that of the model."""
         self.model = model
 
     def embed(self, texts: Sequence[str], dim: int, purpose: Purpose) -> list[Vector]:

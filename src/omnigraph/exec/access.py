@@ -2,7 +2,8 @@
 
 Looking entities up costs a little each time, loading whole types costs much once, and it is not
 known how many queries a process will run. So a process looks up until that has cost as much as
-loading, and then loads: whatever comes, it spends at most twice of what was necessary.
+loading, and then loads. However many queries follow, it spends at most twice the time that was
+necessary.
 """
 
 from __future__ import annotations

@@ -80,7 +80,7 @@ class Authorizer:
     __slots__ = ("_actor", "policy")
 
     def __init__(self, policy: Policy, actor: str | None = None) -> None:
-        """Ask this policy on behalf of an actor."""
+        """Check by this policy, on behalf of an actor."""
         self.policy = policy
         self._actor = actor
 

@@ -72,7 +72,7 @@ def _created_info(
 
 
 def branch_of_fork(text: str) -> tuple[tuple[BranchName, int], ...]:
-    """Name and generation, or nothing: what other tools forked is no branch of ours."""
+    """The name and generation of the branch that a fork is; empty for forks of other tools."""
     if text.startswith(f"{STAGING_REFS}/"):
         return ()
     name, generation = branch_parts(text)

@@ -1,6 +1,6 @@
 """The rows of a type across changes of the schema: columns matched by the identity of properties.
 
-Two states of a graph may know a type under other names, with other properties, in other types. Rows
+Two states of a graph may have a type under other names, with other properties, in other types. Rows
 of one state are read with the columns of another schema: renamed, cast, and filled with what rows
 got that were stored when a property was declared.
 """

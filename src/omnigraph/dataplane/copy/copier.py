@@ -1,4 +1,4 @@
-"""Copying a graph that others may be writing to: plan, copy, compare, and look again."""
+"""Copying a graph while others may write to it: plan, copy, compare, repeat."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Choosing the engine: a small input is done before Spark has begun."""
+"""The choice of the engine, by size: a small input is done before Spark has started."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from omnigraph.types import Engine, EngineChoice
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkLimits:
-    """From how many bytes of input on Spark of this machine is taken.
+    """The sizes of input, in bytes, from which Spark of this machine is used.
 
     Attributes:
         cold_bytes: If it has to be started.

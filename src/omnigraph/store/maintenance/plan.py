@@ -5,16 +5,16 @@ A pure function of how the table lies in storage. Its rules:
 Small fragments are rewritten together, but only as far as what is written at least doubles what
 was there: of the fragments that stay, each has more rows than all smaller ones together. So there
 are few, and a row is rewritten few times in its life. The segments of an index go the same way.
-What is tiny is rewritten anyway; that costs less than having it.
+Tiny fragments are always rewritten, which costs less than keeping them.
 
 A group of fragments that are rewritten together must be covered by the same of the segments that
 stay, or Lance refuses. Segments that are replaced anyway do not matter.
 
-A segment that stays must not lose sight of rows that it knows and that are no more. Lance hides
+A segment that stays may have entries of rows that are gone. Lance hides
 them by the deletions of their fragments. So fragments with deleted rows are rewritten only when
-the segments that cover them are replaced. And where a segment of a word index knows rows that
-were updated since, no other one may cover their new place. There they stay without, which is right
-and a little slow, until they are many or that segment is replaced.
+the segments that cover them are replaced. And where a segment of a word index has rows that
+were updated since, no other one may cover their new place. Until they are many, or that segment is
+replaced, they are in no segment, which is correct and a little slower.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
