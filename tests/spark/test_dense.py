@@ -65,7 +65,7 @@ def test_a_condition_is_applied_by_the_scan(graph: og.Graph, local: HeldSession)
 
 def test_ends_are_computed_once_per_state(graph: og.Graph, local: HeldSession) -> None:
     first = frames(graph, local)
-    assert first.topology("Knows") is frames(graph, local).topology("Knows")
+    assert first.edge_ends("Knows") is frames(graph, local).edge_ends("Knows")
     with og.open(graph.uri) as other:
         other.branches.create("side")
         other.mutate('query q() { delete Person where name = "p5" }', branch="side")
@@ -76,8 +76,8 @@ def test_ends_are_computed_once_per_state(graph: og.Graph, local: HeldSession) -
             repo.snapshot(BranchName("side")),
             catalog_of(other),
         )
-        assert side.topology("Knows") is not first.topology("Knows")
-        assert side.topology("Knows").count() == first.topology("Knows").count() - 2
+        assert side.edge_ends("Knows") is not first.edge_ends("Knows")
+        assert side.edge_ends("Knows").count() == first.edge_ends("Knows").count() - 2
 
 
 def test_spark_is_told_how_large_a_table_is(graph: og.Graph, local: HeldSession) -> None:

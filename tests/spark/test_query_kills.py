@@ -177,7 +177,7 @@ def test_a_killed_executor_is_replaced(
     killing(monkeypatch, tmp_path, "executor", 1)
     check_answers(graph, executors)
     assert (tmp_path / "kill-0").exists()
-    # What the executor kept of the topology is computed anew.
+    # What the executor kept of the edges is computed anew.
     found = graph.algorithms.connected_components(engine="spark", spark=executors)
     assert found.to_pylist() == before
 

@@ -22,13 +22,13 @@ def renewing(renew: Callable[[], None], name: str) -> Iterator[None]:
         name: The name of the thread.
     """
     done = threading.Event()
-    keeper = threading.Thread(target=_renew_until, args=(done, renew), name=name, daemon=True)
-    keeper.start()
+    thread = threading.Thread(target=_renew_until, args=(done, renew), name=name, daemon=True)
+    thread.start()
     try:
         yield
     finally:
         done.set()
-        keeper.join()
+        thread.join()
 
 
 def _renew_until(done: threading.Event, renew: Callable[[], None]) -> None:

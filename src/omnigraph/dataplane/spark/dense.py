@@ -77,7 +77,7 @@ class DenseFrames:
         self, type_name: str, columns: Mapping[str, str] = _NONE, where: str | None = None
     ) -> Frame:
         """The edges of a type; arguments as for `nodes`."""
-        ends = self.topology(type_name)
+        ends = self.edge_ends(type_name)
         if not columns and where is None:
             return ends
         rows = self.rows(f"edge:{type_name}", columns, where)
@@ -120,11 +120,11 @@ class DenseFrames:
         )
         return scan_frame(self.session, table, scan)
 
-    def topology(self, type_name: str) -> Frame:
+    def edge_ends(self, type_name: str) -> Frame:
         """The numbers of all edges of a type and of their ends; computed once and kept."""
         edge = self.catalog.edge_by_name[type_name]
         keys = (f"edge:{type_name}", f"node:{edge.source}", f"node:{edge.target}")
-        return self.kept("topology", keys, lambda: self._joined(*keys).persist())
+        return self.kept("edge_ends", keys, lambda: self._joined(*keys).persist())
 
     def kept(self, name: object, table_keys: Sequence[str], make: Callable[[], T]) -> T:
         """A persisted frame that is made once per state of some tables and kept with the session.

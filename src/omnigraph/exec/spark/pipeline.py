@@ -195,7 +195,7 @@ class Pipeline:
 
     def _hops(self, op: Expand) -> Frame:
         """From where to where one edge leads, and the edge when it has a name."""
-        frame = self.frames.dense.topology(op.edge.name)
+        frame = self.frames.dense.edge_ends(op.edge.name)
         if op.edge_filters:
             frame = self._only(frame, NUMBER, op.edge, op.edge_filters)
         # A self-loop is at its node once.
