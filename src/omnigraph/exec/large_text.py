@@ -13,10 +13,8 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from omnigraph.exec import tuning
 from omnigraph.exec.memory import UNBOUNDED, too_large
-
-# How many bytes of text one array with 32-bit offsets can hold. Tests lower it.
-TEXT_BYTES_MAX = 2**31 - 1
 
 _WIDE: Final = {
     pa.string(): pa.large_string(),
@@ -32,7 +30,7 @@ Positions = npt.NDArray[Any]
 
 def roomy(column: pa.Array | pa.ChunkedArray, nbytes: int) -> pa.Array | pa.ChunkedArray:
     """A column that can be one piece of this many bytes: with wide offsets if need be."""
-    wide = _WIDE.get(_plain(column.type)) if nbytes > TEXT_BYTES_MAX else None
+    wide = _WIDE.get(_plain(column.type)) if nbytes > tuning.active.narrow_text_bytes_max else None
     return column if wide is None else column.cast(wide)
 
 
@@ -75,11 +73,13 @@ def with_room_for(
     Raises:
         LimitExceeded: They have more than `bytes_max` bytes.
     """
-    size = taken_bytes(column, places, min(TEXT_BYTES_MAX, bytes_max))
+    size = taken_bytes(column, places, min(tuning.active.narrow_text_bytes_max, bytes_max))
     if size > bytes_max:
         raise too_large(size, bytes_max, f"taking {len(places)} values")
     wide = _WIDE.get(_plain(column.type))
-    return column if wide is None or size <= TEXT_BYTES_MAX else column.cast(wide)
+    return (
+        column if wide is None or size <= tuning.active.narrow_text_bytes_max else column.cast(wide)
+    )
 
 
 def taken_bytes(column: pa.Array, places: npt.NDArray[np.integer[Any]], enough: int) -> int:
@@ -118,7 +118,7 @@ def narrowed(array: pa.Array) -> pa.ChunkedArray:
     while start < len(array) or not pieces:
         stop = len(array)
         for ends in leaves:
-            limit = int(ends[start]) + TEXT_BYTES_MAX
+            limit = int(ends[start]) + tuning.active.narrow_text_bytes_max
             stop = min(stop, int(np.searchsorted(ends, limit, side="right")) - 1)
         stop = max(stop, min(start + 1, len(array)))
         pieces.append(_narrow(array.slice(start, stop - start)))

@@ -45,6 +45,9 @@ class Tuning:
     dictionary_rows_min: int = 4_096  # texts of smaller types are not numbered
     dictionary_share: int = 8  # texts are numbered with one value in so many rows, or fewer
 
+    # Texts beyond 2 GiB (`exec.large_text`). Not chosen: what 32-bit offsets can count.
+    narrow_text_bytes_max: int = 2**31 - 1  # of text in one array with such offsets
+
     # Search (`exec.search`). `query`, Q9 to Q11.
     exact_candidates_max: int = 4_096  # up to here candidates are compared exactly at once
     picked_vectors_share: int = 3  # above one in so many, reading all costs less than picking

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from omnigraph.exec import large_text
+from omnigraph.exec import tuning
 from omnigraph.exec.large_text import concatenated, joined, narrowed, taken
 
 MOST = 20
@@ -17,8 +17,7 @@ lists = st.lists(st.none() | st.lists(texts, max_size=4), max_size=20)
 
 @pytest.fixture(autouse=True, scope="module")
 def _low_bound() -> object:
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(large_text, "TEXT_BYTES_MAX", MOST)
+    with tuning.tuned(narrow_text_bytes_max=MOST):
         yield
 
 

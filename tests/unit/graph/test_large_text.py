@@ -8,7 +8,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import LimitExceeded
-from omnigraph.exec import large_text
+from omnigraph.exec import tuning
 from omnigraph.types import AccessChoice
 
 SCHEMA = """
@@ -79,12 +79,12 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[og.Graph]:
 @pytest.mark.parametrize("name", QUERIES)
 @pytest.mark.parametrize("most", [30, 400])
 def test_answers_are_the_same_with_wide_offsets(
-    kept: og.Graph, name: str, access: AccessChoice, most: int, monkeypatch: pytest.MonkeyPatch
+    kept: og.Graph, name: str, access: AccessChoice, most: int
 ) -> None:
     expected = kept.query(QUERIES[name])
     table, rows = expected.to_arrow(), expected.to_pylist()
-    monkeypatch.setattr(large_text, "TEXT_BYTES_MAX", most)
-    with og.open(kept.uri, "r") as fresh:
+    bounds = tuning.tuned(narrow_text_bytes_max=most)
+    with bounds, og.open(kept.uri, "r") as fresh:
         found = fresh.query(QUERIES[name], access=access)
         assert found.to_arrow().schema == table.schema
         assert found.to_arrow().to_pylist() == table.to_pylist()
@@ -94,18 +94,17 @@ def test_answers_are_the_same_with_wide_offsets(
             assert found.to_arrow().column("b").num_chunks > 1 or most > 30
 
 
-def test_columns_are_carried_over_a_change(
-    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(large_text, "TEXT_BYTES_MAX", 100)
-    assert len(graph.query(QUERIES["all"]).to_arrow()) == 60
-    graph.mutate('query q() { update Doc set { body: "changed" } where slug = "d007" }')
-    graph.mutate('query q() { insert Doc { slug: "d0071", kind: 1, body: "new" } }')
-    graph.mutate('query q() { delete Doc where slug = "d008" }')
-    rows = {row["s"]: row["b"] for row in graph.query(QUERIES["all"])}
-    assert (rows["d007"], rows["d0071"], "d008" in rows) == ("changed", "new", False)
-    with og.open(graph.uri, "r") as fresh:
-        assert fresh.query(QUERIES["all"]).to_pylist() == graph.query(QUERIES["all"]).to_pylist()
+def test_columns_are_carried_over_a_change(graph: og.Graph) -> None:
+    with tuning.tuned(narrow_text_bytes_max=100):
+        assert len(graph.query(QUERIES["all"]).to_arrow()) == 60
+        graph.mutate('query q() { update Doc set { body: "changed" } where slug = "d007" }')
+        graph.mutate('query q() { insert Doc { slug: "d0071", kind: 1, body: "new" } }')
+        graph.mutate('query q() { delete Doc where slug = "d008" }')
+        rows = {row["s"]: row["b"] for row in graph.query(QUERIES["all"])}
+        assert (rows["d007"], rows["d0071"], "d008" in rows) == ("changed", "new", False)
+        with og.open(graph.uri, "r") as fresh:
+            found = fresh.query(QUERIES["all"]).to_pylist()
+            assert found == graph.query(QUERIES["all"]).to_pylist()
 
 
 @pytest.mark.deep
