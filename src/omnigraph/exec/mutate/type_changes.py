@@ -162,15 +162,14 @@ class TypeChanges:
     def insert(self, op: InsertOp, context: EvalContext) -> None:
         """Gives an entity an image, whether it exists or not."""
         row: dict[str, Stored] = {item.column.name: given(item, context) for item in op.values}
+        name = self._ids.new()
         if not op.key:
-            row["id"] = name = self._ids.new()
+            row["id"] = name
         elif all(row[column.name] is not None for column in op.key):
             # Blobs are not part of keys, so these are plain values.
             key = {c.name: v for c in op.key if not isinstance(v := row[c.name], bytes)}
             row["id"] = name = entity_id(self.entity, key)
-        else:
-            # Without its whole key an entity has no id; the rules will say so.
-            name = self._ids.new()
+        # Without its whole key an entity has no id; the rules will say so.
         self.inserted.add(name)
         self._named.add(name)
         self._rows[name] = row
