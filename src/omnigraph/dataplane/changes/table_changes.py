@@ -91,7 +91,7 @@ class ChangedKeys:
 
         Args:
             others: Changes since the same version; only about these entities has it to be known.
-            unequal: Tells of pairs of rows whether they differ.
+            unequal: Compares pairs of rows.
         """
         keys = self.keys
         asked = np.zeros(keys.num_rows, bool)
@@ -202,7 +202,7 @@ class TableChanges:
         """The ids of all changed entities, with their addresses before and after.
 
         Args:
-            unequal: Tells of pairs of rows whether they differ; by default they are read here.
+            unequal: Compares pairs of rows; by default they are read here.
         """
         return self._changed_keys(unequal or self.comparison.unequal)
 
