@@ -55,6 +55,24 @@ def test_a_session_prints_the_same_through_a_server(
         assert text == (FOLDER / f"{name}.txt").read_text(encoding="utf-8"), name
 
 
+def test_a_file_of_violations_has_all_of_them_also_from_a_server(
+    folder: Path, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    line = '{"type": "Person", "data": {"name": 7}}\n'
+    Path("many.jsonl").write_text(line * 1_200, encoding="utf-8")
+    found = []
+    for graph in ("people.omni", url):
+        words = ("load", graph, "-d", "many.jsonl", "--mode", "append", "--violations", "all.jsonl")
+        answer = invoke(*words, OMNIGRAPH_HOME=".")
+        written = [json.loads(item) for item in Path("all.jsonl").read_text().splitlines()]
+        found.append((answer.exit_code, answer.output, [item["line"] for item in written]))
+    assert found[0] == found[1]
+    status, output, numbers = found[1]
+    assert (status, numbers) == (1, list(range(1, 1_201)))
+    assert output.endswith("1,180 more violations; all of them are in all.jsonl\n")
+
+
 def test_every_way_to_name_a_server_reaches_it(folder: Path, url: str) -> None:
     server = url.partition("/graphs/")[0]
     home = folder / "home"

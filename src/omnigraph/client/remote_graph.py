@@ -397,6 +397,7 @@ class RemoteGraph(RemoteMaintenance):
         idempotency_key: str | None = None,
         message: str | None = None,
         progress: Listener | None = None,
+        violations_max: int = 1000,
         **local: Any,
     ) -> LoadResult:
         """Load data of any size: all of it in one commit, or nothing. See `Graph.load`.
@@ -414,6 +415,7 @@ class RemoteGraph(RemoteMaintenance):
             idempotency_key: Names the operation, so that repeating it does it once.
             message: What the commit is about.
             progress: Is called with a `Progress` while the data is sent, and at the end.
+            violations_max: How many violations an error lists, at most 100,000.
             local: Arguments of a local load that a server decides itself are refused.
         """
         only_local(local)
@@ -429,6 +431,7 @@ class RemoteGraph(RemoteMaintenance):
             "cascade": cascade,
             "message": message,
             "type": type_name if form != "ndjson" else None,
+            "violations_max": violations_max,
         }
         transfer = Transfer("load", progress)
         try:

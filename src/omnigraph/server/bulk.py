@@ -220,6 +220,7 @@ def _loaded(
         format=form,
         idempotency_key=call.idempotency_key,
         message=asked.message,
+        violations_max=asked.violations_max,
         cancel=call.cancel,
         engine="inprocess",
         storage_options=call.server.config.storage,

@@ -9,6 +9,7 @@ import msgspec
 Limit = Annotated[int, msgspec.Meta(ge=1, le=8192)]
 Seconds = Annotated[float, msgspec.Meta(gt=0, le=86_400)]
 Granularity = Literal["property", "row"]
+ListedViolations = Annotated[int, msgspec.Meta(ge=1, le=100_000)]
 Mode = Literal["append", "merge", "overwrite"]
 Operation = Literal["insert", "update", "delete"]
 
@@ -88,6 +89,7 @@ class LoadInput(Input):
     replace: bool = False
     cascade: bool = False
     message: str | None = None
+    violations_max: ListedViolations = 1000
 
 
 class LoadTerms(Input):
@@ -100,6 +102,7 @@ class LoadTerms(Input):
     replace: bool = False
     cascade: bool = False
     message: str | None = None
+    violations_max: ListedViolations = 1000
 
 
 class ExportInput(Input):

@@ -6,7 +6,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Final, get_args
+from typing import Annotated, Any, Final, get_args
 
 import omnigraph as og
 from omnigraph.cli import render
@@ -24,6 +24,8 @@ from omnigraph.results.wire import loaded_types
 from omnigraph.types import InputFormat, LoadMode
 
 _VIOLATIONS_SHOWN_MAX: Final = 20
+# What a server lists at most; the others are counted.
+_VIOLATIONS_SENT_MAX: Final = 100_000
 _ENDS: Final[Mapping[object, object]] = {"src": "from", "dst": "to"}
 _VIOLATION_HEADINGS: Final = ("file", "line", "type", "property", "value", "what is wrong")
 
@@ -116,8 +118,8 @@ def load(
                     spark=spark,
                     idempotency_key=idempotency_key,
                     message=note,
-                    violations_file=None if is_remote else violations,
                     progress=listener,
+                    **_reported(violations, is_remote=is_remote),
                 )
         except ConstraintViolated as error:
             if is_remote:
@@ -125,13 +127,20 @@ def load(
             if as_json:
                 raise
             show(error)
-            show_violations(render.err(), error, violations)
+            show_violations(render.err(), error, violations, is_remote=is_remote)
             return Status.FAILED
     if as_json:
         render.out().json(as_document(done))
     else:
         _print(render.out(), done)
     return Status.OK
+
+
+def _reported(file: Path | None, *, is_remote: bool) -> dict[str, Any]:
+    """The arguments for a file of violations: a server sends what is to be in it."""
+    if file is None or not is_remote:
+        return {"violations_file": file}
+    return {"violations_max": _VIOLATIONS_SENT_MAX}
 
 
 def mode_and_message(
@@ -230,14 +239,20 @@ def print_warnings(warnings: Sequence[og.ResultWarning]) -> None:
         render.err().line(("warning: ", "bold"), item.message)
 
 
-def show_violations(screen: Screen, error: ConstraintViolated, file: Path | None) -> None:
+def show_violations(
+    screen: Screen, error: ConstraintViolated, file: Path | None, *, is_remote: bool = False
+) -> None:
     """Print the broken rules as a table: where, which entity, which value, and what is wrong."""
     found = error.violations[:_VIOLATIONS_SHOWN_MAX]
     screen.table(_VIOLATION_HEADINGS, [_violation_row(item) for item in found])
     total = error.details.get("total")
     if isinstance(total, int) and total > len(found):
         rest = counted(total - len(found), "more violation")
-        hint = f"; all of them are in {file}" if file else "; --violations FILE writes all of them"
+        hint = "; --violations FILE writes all of them"
+        if file is not None:
+            written = len(error.violations)
+            is_whole = not is_remote or written == total
+            hint = f"; {'all' if is_whole else f'the first {written:,}'} of them are in {file}"
         screen.line(rest, hint)
 
 
