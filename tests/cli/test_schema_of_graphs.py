@@ -47,7 +47,7 @@ def test_rows_and_queries_in_the_way_are_named(here: Path) -> None:
     store = ("--store", "people.omni")
     rows = invoke("schema", "plan", *store, "--schema", "narrower.pg")
     assert rows.exit_code == 1
-    assert "in the way: Person.born" in rows.stdout
+    assert "1 step, 1 violation: cannot be applied\nin the way: Person.born" in rows.stdout
     refused = invoke("schema", "apply", *store, "--schema", "narrower.pg")
     assert refused.exit_code == 1
     assert "Person.born" in refused.stderr

@@ -104,7 +104,7 @@ def plan_stored(
             }
         )
     else:
-        _print(screen, change.steps, change.notes)
+        _print(screen, change.steps, change.notes, change.violation_count)
         for item in change.violations:
             screen.line(("in the way", "red"), f": {item['message']}")
         left = change.violation_count - len(change.violations)
@@ -117,7 +117,12 @@ def plan_stored(
     return Status.FAILED if stands_in_the_way else Status.OK
 
 
-def _print(screen: Screen, found: Sequence[Mapping[str, JsonValue]], notes: Sequence[str]) -> None:
+def _print(
+    screen: Screen,
+    found: Sequence[Mapping[str, JsonValue]],
+    notes: Sequence[str],
+    violations: int = 0,
+) -> None:
     """Print steps, which are plain values: a server may have made them."""
     if found:
         screen.table(_HEADINGS, [_row(step) for step in found])
@@ -129,10 +134,11 @@ def _print(screen: Screen, found: Sequence[Mapping[str, JsonValue]], notes: Sequ
         return
     refused = sum(step["tier"] == Tier.REFUSED for step in found)
     total = counted(len(found), "step")
-    if not refused:
-        screen.line(total, ", ", ("can be applied", "green"))
+    if refused or violations:
+        reason = f"{refused} refused" if refused else counted(violations, "violation")
+        screen.line(total, f", {reason}: ", ("cannot be applied", "bold red"))
     else:
-        screen.line(total, f", {refused} refused: ", ("cannot be applied", "bold red"))
+        screen.line(total, ", ", ("can be applied", "green"))
 
 
 def _row(step: Mapping[str, JsonValue]) -> tuple[Part, ...]:
