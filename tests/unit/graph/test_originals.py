@@ -129,6 +129,12 @@ def test_main_is_taken_over_by_opening_and_a_branch_by_its_first_write(original:
         assert names(graph, at=PEOPLE) == ["Ada", "Bo"]
 
 
+def test_forks_of_tables_that_the_original_made_are_those_of_their_branch(original: Path) -> None:
+    with og.open(original) as graph:
+        graph.mutate(ADD, {"n": "New"}, branch="feature")
+        assert graph.verify("rows").findings == ()
+
+
 def test_a_branch_is_made_from_an_old_commit_and_written_to(original: Path) -> None:
     with og.open(original) as graph:
         graph.branches.create("old", at=PEOPLE)

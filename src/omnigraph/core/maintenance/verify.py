@@ -216,6 +216,8 @@ class MetadataVerifier:
             yield Flaw(aspect=Aspect.MANIFEST, place=branch.record, text=str(branch.error()))
         if lost:
             return  # which forks of tables are theirs, only their records tell
+        # The original names forks of tables like the branch.
+        living.update(head.fork for head in self.heads.values() if head.fork is not None)
         main = self.heads.get(MAIN)
         for pin in main.tables.values() if main is not None else ():
             try:
@@ -226,7 +228,7 @@ class MetadataVerifier:
                 )
                 continue
             for name in sorted(forks):
-                if name.partition(".")[0] not in living:
+                if living.isdisjoint((name, name.partition(".")[0])):
                     text = f"fork {name} is left of a deleted branch: `omnigraph cleanup` drops it"
                     yield Flaw(aspect=Aspect.FORK, place=pin.path, text=text, is_harmless=True)
 
