@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from omnigraph.core.storage_errors import public
-from omnigraph.dataplane.spark.failures import out_of_memory
+from omnigraph.dataplane.spark.failures import out_of_memory, task_error
 from omnigraph.errors import CLASS_OF, Code, ConstraintViolated, GraphError, Internal
 from omnigraph.store.failures import StorageFailure
 
@@ -40,9 +40,10 @@ def spark_error(error: BaseException) -> GraphError | None:
     """
     if isinstance(error, GraphError):
         return error
-    found = _PACKED.search(str(error))
+    text = str(error)
+    found = _PACKED.search(text)
     if found is None:
-        return None
+        return task_error(text)
     try:
         packed = base64.b64decode("".join(found[1].split()))
         payload = json.loads(zlib.decompress(packed))

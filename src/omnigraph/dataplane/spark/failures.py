@@ -52,24 +52,7 @@ _EMPTY: Final = re.compile(r"fatal exception has occurred|Could not create the J
 def job_error(error: BaseException, log: Path | None) -> GraphError:
     """The public error for a job that failed."""
     text = str(error)
-    # Only here: it needs Arrow, and a session starts before Arrow is needed.
-    from omnigraph.dataplane.spark.kernel import failure_in  # noqa: PLC0415
-
-    failure = failure_in(text)
-    if failure is not None:
-        if failure.error is not None:
-            return unshared(failure.error)
-        if failure.storage is not None:
-            return unshared(public(failure.storage))
-        if failure.kind == "MemoryError":
-            return out_of_memory(f"{failure.text}{_see(log)}")
-        if failure.kind != "ModuleNotFoundError":
-            return Internal(
-                Code.INTERNAL,
-                f"a task failed on Spark: {failure.kind}: {failure.text}{_see(log)}",
-                kind=failure.kind,
-            )
-    if found := _worker_lacks(text):
+    if found := task_error(text, log) or _worker_lacks(text):
         return found
     if full := _NO_SPACE.search(text):
         return Unavailable(
@@ -84,13 +67,34 @@ def job_error(error: BaseException, log: Path | None) -> GraphError:
     return Internal(Code.INTERNAL, f"Spark failed: {reason}{_see(log)}")
 
 
+def task_error(text: str, log: Path | None = None) -> GraphError | None:
+    """The public error of a task of ours, from a text of Spark; None if it tells of none."""
+    # Only here: it needs Arrow, and a session starts before Arrow is needed.
+    from omnigraph.dataplane.spark.kernel import failure_in  # noqa: PLC0415
+
+    failure = failure_in(text)
+    if failure is None:
+        return None
+    if failure.error is not None:
+        return unshared(failure.error)
+    if failure.storage is not None:
+        return unshared(public(failure.storage))
+    if failure.kind == "MemoryError":
+        return out_of_memory(f"{failure.text}{_see(log)}")
+    if failure.kind == "ModuleNotFoundError":
+        return _worker_lacks(text)
+    return Internal(
+        Code.INTERNAL,
+        f"a task failed on Spark: {failure.kind}: {failure.text}{_see(log)}",
+        kind=failure.kind,
+    )
+
+
 def frame_error(error: BaseException, log: Path | None) -> GraphError:
     """The public error for a job that failed while it computed a DataFrame of the caller."""
     found = job_error(error, log)
     text = str(error)
-    from omnigraph.dataplane.spark.kernel import failure_in  # noqa: PLC0415
-
-    if not isinstance(found, Internal) or failure_in(text) is not None:
+    if not isinstance(found, Internal) or task_error(text) is not None:
         return found
     reason = reason_in(text)
     message = f"the DataFrame cannot be computed: {reason}{_see(log)}"

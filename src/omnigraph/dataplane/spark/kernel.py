@@ -18,6 +18,7 @@ from typing import Any, Final
 
 import pyarrow as pa
 
+from omnigraph.core.storage_errors import public
 from omnigraph.dataplane.run.memory import take_small_pages
 from omnigraph.errors import Busy, GraphError, Unavailable
 from omnigraph.store.failures import StorageFailure
@@ -151,10 +152,10 @@ def raising() -> Iterator[None]:
         yield
     except (GeneratorExit, TaskFailed):
         raise
-    except GraphError as error:
-        raise TaskFailed(Failure(type(error).__name__, _line(error), error=error)) from error
-    except StorageFailure as error:
-        raise TaskFailed(Failure("StorageFailure", _line(error), storage=error)) from error
+    except (GraphError, StorageFailure) as error:
+        # The caller of a frame reads this text, in an exception of Spark.
+        known = public(error) if isinstance(error, StorageFailure) else error
+        raise TaskFailed(Failure(type(known).__name__, str(known), error=known)) from error
     except Exception as error:
         raise TaskFailed(Failure(type(error).__name__, _line(error))) from error
 

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from omnigraph.dataplane.spark.carried_errors import spark_error
 from omnigraph.dataplane.spark.failures import (
     frame_error,
     job_error,
@@ -11,7 +12,7 @@ from omnigraph.dataplane.spark.failures import (
     start_error,
     unshared,
 )
-from omnigraph.dataplane.spark.kernel import Failure, TaskFailed
+from omnigraph.dataplane.spark.kernel import Failure, TaskFailed, raising
 from omnigraph.errors import Code, Internal, InvalidInput, LimitExceeded, NotFound, Unavailable
 from omnigraph.store.failures import FailureKind, StorageFailure
 
@@ -85,6 +86,27 @@ def test_a_failure_of_a_task_is_what_it_was() -> None:
     lack = job_error(TaskFailed(Failure("MemoryError", "x")), LOG)
     assert isinstance(lack, LimitExceeded)
     assert lack.code is Code.OUT_OF_MEMORY
+
+
+def test_what_a_frame_of_ours_raised_is_found_in_the_exception_of_spark() -> None:
+    denied = StorageFailure(FailureKind.UNAVAILABLE, "table.open", "nodes/a", "403 Forbidden")
+    with pytest.raises(TaskFailed, match="check the credentials") as caught, raising():
+        raise denied
+    shown = RuntimeError(f"An exception was thrown from the Python worker:\n{caught.value}")
+    found = spark_error(shown)
+    assert found is not None
+    assert (found.code, found.details["place"]) == (Code.STORAGE_DENIED, "nodes/a")
+    with pytest.raises(TaskFailed) as lacking, raising():
+        raise MemoryError("no room")
+    found = spark_error(RuntimeError(str(lacking.value)))
+    assert found is not None
+    assert found.code is Code.OUT_OF_MEMORY
+    with pytest.raises(TaskFailed) as gone, raising():
+        raise ModuleNotFoundError("No module named 'lance'", name="lance")
+    found = spark_error(RuntimeError(f"omnigraph.dataplane.spark.kernel.TaskFailed: {gone.value}"))
+    assert found is not None
+    assert (found.code, found.details) == (Code.ENGINE_UNAVAILABLE, {"module": "lance"})
+    assert spark_error(RuntimeError(LACKING)) is None
 
 
 @pytest.mark.parametrize(
