@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from omnigraph.dataplane.decode.dispatch import decode
 from omnigraph.dataplane.decode.model import Decoded, DecodeSpec, DecodeStats
-from omnigraph.dataplane.source.model import FileSplit, Split
+from omnigraph.dataplane.source.model import FileSplit, SmallFiles, Split
 from omnigraph.dataplane.source.resolve import resolve
 from omnigraph.dataplane.source.split import split
 from omnigraph.lang import compile_schema
@@ -89,8 +89,10 @@ def read(
         return decode_all(parts, spec)
 
 
-def decode_all(parts: tuple[Split, ...], spec: DecodeSpec | None = None) -> Read:
+def decode_all(found: tuple[Split | SmallFiles, ...], spec: DecodeSpec | None = None) -> Read:
     """Decode splits and add their lines up, as the driver of a load does."""
+    parts = tuple(part for part in found if not isinstance(part, SmallFiles))
+    assert len(parts) == len(found)
     result = Read(splits=parts)
     before: dict[str, int] = defaultdict(int)
     for number, part in enumerate(parts):

@@ -22,6 +22,7 @@ from omnigraph.dataplane.source.model import (
     FileSplit,
     FrameInput,
     Input,
+    SmallFiles,
     SparkTable,
     SplitPack,
     StreamInput,
@@ -79,9 +80,13 @@ def read_inputs(
 
 def _split_bytes(request: LoadRequest, sizes: Sizes, runner: Runner) -> int:
     """The number of bytes that one task reads: fewer where some tasks would have no work."""
-    total = sum((sizes.plain(item) or 0) + OPEN_BYTES for item in request.inputs)
+    total = sum((sizes.plain(item) or 0) + _files(item) * OPEN_BYTES for item in request.inputs)
     fair = max(tuning.active.task_bytes_min, -(-total // runner.parallelism))
     return min(request.split_bytes, fair)
+
+
+def _files(item: Input) -> int:
+    return len(item.uris) if isinstance(item, SmallFiles) else 1
 
 
 def _read_streams(
@@ -157,6 +162,8 @@ def partitions_for(request: LoadRequest, sizes: Sizes, *, is_far: bool) -> int:
 def _size(item: Input) -> int | None:
     if isinstance(item, FileInput | StreamInput):
         return item.size
+    if isinstance(item, SmallFiles):
+        return item.bytes
     if isinstance(item, TableInput):
         return int(item.table.nbytes)
     return None

@@ -12,6 +12,7 @@ from omnigraph.dataplane import tuning
 from omnigraph.dataplane.decode.dispatch import decode
 from omnigraph.dataplane.decode.model import DecodeSpec, DecodeStats
 from omnigraph.dataplane.load.entities import Entities, absences, identified, with_defaults
+from omnigraph.dataplane.source.model import SmallFiles
 from omnigraph.dataplane.source.resolve import resolve
 from omnigraph.dataplane.source.split import split
 from omnigraph.errors import Code, LimitExceeded
@@ -67,6 +68,7 @@ def read_small(
         tempfile.TemporaryDirectory(prefix="omnigraph-") as spool,
     ):
         for part in split(found.inputs, bytes_per_split=1 << 40, spool_to=spool):
+            assert not isinstance(part, SmallFiles), "files are not grouped here"
             for decoded in decode(part, spec, out, stats):
                 lines, name = decoded.lines, part.name
 

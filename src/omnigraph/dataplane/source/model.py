@@ -70,6 +70,63 @@ class FileInput:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class SmallFiles:
+    """Whole small files of lines, read together: columns of what differs. Picklable.
+
+    There may be very many of them, and an object for each would take longer than reading it.
+
+    Attributes:
+        like: The first of them. The others have its format, its type and its storage.
+        uris: Their addresses.
+        names: How messages call them.
+        sizes: Their bytes.
+        modified_ns: When each was last changed, as far as its file system shows.
+    """
+
+    like: FileInput
+    uris: tuple[str, ...]
+    names: tuple[str, ...]
+    sizes: tuple[int, ...]
+    modified_ns: tuple[int | None, ...]
+
+    @property
+    def name(self) -> str:
+        """The name of the first."""
+        return self.names[0]
+
+    @property
+    def type(self) -> TypeRef | None:
+        """The type of their rows; None for NDJSON, whose lines tell."""
+        return self.like.type
+
+    @property
+    def bytes(self) -> int:
+        """The bytes of all of them."""
+        return sum(self.sizes)
+
+    def slice(self, start: int, stop: int) -> SmallFiles:
+        """Some of them that follow each other."""
+        return replace(
+            self,
+            like=self.file(start),
+            uris=self.uris[start:stop],
+            names=self.names[start:stop],
+            sizes=self.sizes[start:stop],
+            modified_ns=self.modified_ns[start:stop],
+        )
+
+    def file(self, at: int) -> FileInput:
+        """One of them."""
+        return replace(
+            self.like,
+            uri=self.uris[at],
+            name=self.names[at],
+            size=self.sizes[at],
+            modified_ns=self.modified_ns[at],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class TableInput:
     """Rows of one type that are in memory already."""
 
@@ -123,7 +180,7 @@ class StreamInput:
     type: TypeRef | None = None
 
 
-Input = FileInput | TableInput | ReaderInput | FrameInput | StreamInput
+Input = FileInput | SmallFiles | TableInput | ReaderInput | FrameInput | StreamInput
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,37 +234,6 @@ class TableSplit:
 
 
 Split = FileSplit | TableSplit
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SmallFiles:
-    """Whole small files of lines, read together: columns of what differs. Picklable.
-
-    There may be very many of them, and an object for each would take longer than reading it.
-
-    Attributes:
-        like: The first of them. The others have its format, its type and its storage.
-        uris: Their addresses.
-        names: How messages call them.
-        sizes: Their bytes.
-        modified_ns: When each was last changed, as far as its file system shows.
-    """
-
-    like: FileInput
-    uris: tuple[str, ...]
-    names: tuple[str, ...]
-    sizes: tuple[int, ...]
-    modified_ns: tuple[int | None, ...]
-
-    def file(self, at: int) -> FileInput:
-        """One of them."""
-        return replace(
-            self.like,
-            uri=self.uris[at],
-            name=self.names[at],
-            size=self.sizes[at],
-            modified_ns=self.modified_ns[at],
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -7,7 +7,8 @@ import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import chain
+from functools import partial
+from itertools import chain, groupby
 from typing import Any, Final, Self, TypeGuard
 
 import pyarrow as pa
@@ -28,6 +29,7 @@ from omnigraph.dataplane.source.model import (
     FrameInput,
     Input,
     ReaderInput,
+    SmallFiles,
     SparkTable,
     StreamInput,
     TableInput,
@@ -36,6 +38,7 @@ from omnigraph.dataplane.source.model import (
 from omnigraph.dataplane.source.naming import type_in_schema, type_named, type_of_file
 from omnigraph.dataplane.source.paths import FoundFile, find_files, reading
 from omnigraph.dataplane.source.records import entity_lines, envelope_lines
+from omnigraph.dataplane.source.split import is_small
 from omnigraph.dataplane.source.spool import Scratch, StreamSpool, spool_batches, spool_lines
 from omnigraph.errors import Code, InvalidInput
 from omnigraph.lang.catalog.model import Catalog
@@ -78,6 +81,7 @@ def resolve(
     storage_options: Mapping[str, str] | None = None,
     stdin: Any = None,
     arriving_bytes: int | None = None,
+    grouping: bool = False,
 ) -> Inputs:
     """Find the inputs that a source stands for.
 
@@ -94,6 +98,7 @@ def resolve(
         stdin: What `-` stands for; the standard input of the process by default.
         arriving_bytes: Let tasks read a stream of lines or a reader of Arrow batches while it
             arrives, in pieces of so many bytes, if it is the only source; None to copy all first.
+        grouping: Let small files of lines that follow each other in a folder be one input.
 
     Raises:
         InvalidInput: The kind of the source or the type of its rows is not clear.
@@ -105,7 +110,7 @@ def resolve(
     told = None if format is None else parse_format(format)
     try:
         with storage_errors():
-            found = _Resolver(catalog, told, options, stdin, scratch, arriving_bytes)
+            found = _Resolver(catalog, told, options, stdin, scratch, arriving_bytes, grouping)
             return Inputs(list(found.all_of(source)), scratch)
     except BaseException:
         scratch.close()
@@ -120,6 +125,7 @@ class _Resolver:
     stdin: Any
     scratch: Scratch
     arriving_bytes: int | None
+    grouping: bool
 
     def all_of(self, source: object) -> Iterator[Input]:
         if isinstance(source, Mapping):
@@ -193,11 +199,34 @@ class _Resolver:
             stream = sys.stdin.buffer if self.stdin is None else self.stdin
             yield self._stream(stream, "standard input", named)
             return
-        for found in find_files(text, self.options):
-            if found.size is None:
-                yield self._pipe(found, named)
-            else:
-                yield self._file(found, named)
+        files = find_files(text, self.options)
+        if not self.grouping:
+            yield from (self._single(found, named) for found in files)
+            return
+        for kind, group in groupby(files, partial(self._small_kind, named)):
+            some = tuple(group)
+            if kind is None or len(some) == 1:
+                yield from (self._single(found, named) for found in some)
+                continue
+            yield SmallFiles(
+                like=self._file(some[0], named),
+                uris=tuple([found.uri for found in some]),
+                names=tuple([found.name for found in some]),
+                sizes=tuple([found.size or 0 for found in some]),
+                modified_ns=tuple([found.modified_ns for found in some]),
+            )
+
+    def _small_kind(self, named: TypeRef | None, found: FoundFile) -> tuple[object, ...] | None:
+        """The things that small files share which are one input; None for any other file."""
+        if found.size is None:
+            return None
+        kind, packing = self._format_of(found)
+        if not is_small(kind, packing, found.size):
+            return None
+        return kind, self._type_of(found, kind, packing, named)
+
+    def _single(self, found: FoundFile, named: TypeRef | None) -> Input:
+        return self._pipe(found, named) if found.size is None else self._file(found, named)
 
     def _pipe(self, found: FoundFile, named: TypeRef | None) -> Input:
         with object_errors(StorageCall.OBJECT_GET.value, found.name):
@@ -206,11 +235,7 @@ class _Resolver:
             return self._stream(pipe, found.name, named)
 
     def _file(self, found: FoundFile, named: TypeRef | None) -> FileInput:
-        if self.told is None:
-            kind, packing = format_of(found.name)
-        else:
-            kind, packing = self.told
-            packing = packing_of(found.name) if packing is Compression.NONE else packing
+        kind, packing = self._format_of(found)
         return FileInput(
             uri=found.uri,
             name=found.name,
@@ -221,6 +246,12 @@ class _Resolver:
             type=self._type_of(found, kind, packing, named),
             storage_options=self.options,
         )
+
+    def _format_of(self, found: FoundFile) -> tuple[Format, Compression]:
+        if self.told is None:
+            return format_of(found.name)
+        kind, packing = self.told
+        return kind, packing_of(found.name) if packing is Compression.NONE else packing
 
     def _type_of(
         self, found: FoundFile, kind: Format, packing: Compression, named: TypeRef | None

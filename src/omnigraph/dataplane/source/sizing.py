@@ -20,6 +20,7 @@ from omnigraph.dataplane.source.model import (
     FileInput,
     Format,
     Input,
+    SmallFiles,
     StreamInput,
     TableInput,
     TypeRef,
@@ -97,6 +98,8 @@ class Sizes:
         if isinstance(item, TableInput):
             size = int(item.table.nbytes)
             return Size(bytes=size, plain=size, rows=item.table.num_rows)
+        if isinstance(item, SmallFiles):
+            return Size(bytes=item.bytes, plain=item.bytes)
         if not isinstance(item, FileInput | StreamInput) or item.size is None:
             return None
         if isinstance(item, StreamInput):

@@ -55,8 +55,10 @@ def split(
     storage_options: Mapping[str, str] | None = None,
     is_remote: bool = False,
     sizes: Sizes | None = None,
-) -> tuple[Split, ...]:
+) -> tuple[Split | SmallFiles, ...]:
     """Divide inputs into splits, numbered in the order of the inputs.
+
+    Small files that are one input stay together if none needs to be divided; `pack` divides them.
 
     Args:
         inputs: What is to be read.
@@ -75,8 +77,11 @@ def split(
     """
     spool = _Spool(spool_to, storage_options or {})
     sizes = Sizes(inputs) if sizes is None else sizes
-    found: list[Split] = []
-    for item in inputs:
+    found: list[Split | SmallFiles] = []
+    for item in _apart(inputs, bytes_per_split):
+        if isinstance(item, SmallFiles):
+            found.append(item)
+            continue
         readable = _readable(item, spool, is_remote)
         first = len(found)
         if isinstance(readable, TableInput):
@@ -87,27 +92,52 @@ def split(
     return tuple(found)
 
 
-def pack(splits: Sequence[Split], *, bytes_per_task: int) -> tuple[SplitPack, ...]:
+def _apart(inputs: Sequence[Input], bytes_per_split: int) -> Iterator[Input]:
+    """The inputs; small files one by one where some are too large for one split."""
+    for item in inputs:
+        if isinstance(item, SmallFiles) and max(item.sizes) > bytes_per_split:
+            yield from map(item.file, range(len(item.uris)))
+        else:
+            yield item
+
+
+def pack(splits: Sequence[Split | SmallFiles], *, bytes_per_task: int) -> tuple[SplitPack, ...]:
     """Put neighbouring splits together until they are worth a task; the order stays.
 
     A split that is large enough by itself is alone in its pack.
     """
-    packs: list[list[Split]] = []
+    packs: list[list[Split | SmallFiles]] = []
     room = 0
     # A small one that does not quite fit is taken, too: otherwise every pack would be a bit too
     # small, and the rest of them all would be one more.
     slack = bytes_per_task // _SLACK_SHARE
     for part in splits:
-        size = part.bytes + OPEN_BYTES
-        if room <= 0 or size > room + slack:
-            packs.append([])
-            room = bytes_per_task
-        packs[-1].append(part)
-        room -= size
+        start = 0
+        for at, size in enumerate(_sizes(part), 1):
+            need = size + OPEN_BYTES
+            if room <= 0 or need > room + slack:
+                if at - 1 > start:
+                    packs[-1].append(_some(part, start, at - 1))
+                    start = at - 1
+                packs.append([])
+                room = bytes_per_task
+            room -= need
+        packs[-1].append(_some(part, start, None))
     return tuple(SplitPack(number=n, parts=tuple(_parts(each))) for n, each in enumerate(packs))
 
 
-def _parts(splits: Sequence[Split]) -> Iterator[Split | SmallFiles]:
+def _sizes(part: Split | SmallFiles) -> Sequence[int]:
+    return part.sizes if isinstance(part, SmallFiles) else (part.bytes,)
+
+
+def _some(part: Split | SmallFiles, start: int, stop: int | None) -> Split | SmallFiles:
+    """Some files of small ones; whole, what is not divided here."""
+    if not isinstance(part, SmallFiles) or (start == 0 and stop is None):
+        return part
+    return part.slice(start, len(part.uris) if stop is None else stop)
+
+
+def _parts(splits: Sequence[Split | SmallFiles]) -> Iterator[Split | SmallFiles]:
     """The splits, small files of one kind that follow each other as one."""
     for kind, group in groupby(splits, _small_kind):
         if kind is None:
@@ -123,19 +153,23 @@ def _parts(splits: Sequence[Split]) -> Iterator[Split | SmallFiles]:
         )
 
 
-def _small_kind(part: Split) -> tuple[object, ...] | None:
+def _small_kind(part: Split | SmallFiles) -> tuple[object, ...] | None:
     """The things that small files share which are read together; None for any other split."""
     if not isinstance(part, FileSplit) or not part.is_whole:
         return None
     item = part.input
-    if (
-        item.format not in _TEXTS
-        or item.compression is not Compression.NONE
-        or item.size is None
-        or item.size > tuning.active.small_file_bytes_max
-    ):
+    if item.size is None or not is_small(item.format, item.compression, item.size):
         return None
     return item.format, item.type, item.is_spooled, is_remote(item.uri), item.storage_options
+
+
+def is_small(format: Format, compression: Compression, size: int) -> bool:
+    """True for a plain file of lines that is read together with others."""
+    return (
+        size <= tuning.active.small_file_bytes_max
+        and compression is Compression.NONE
+        and format in _TEXTS
+    )
 
 
 # -- making inputs readable ------------------------------------------------------------------------
@@ -152,7 +186,11 @@ class _Spool:
         return f"{self._folder}/input-{self._count:06d}"
 
 
-def _readable(item: Input, spool: _Spool, is_remote: bool) -> FileInput | TableInput:
+def _readable(
+    item: FileInput | TableInput | ReaderInput | FrameInput | StreamInput,
+    spool: _Spool,
+    is_remote: bool,
+) -> FileInput | TableInput:
     if isinstance(item, FrameInput):
         raise InvalidInput(
             Code.ENGINE_UNAVAILABLE,

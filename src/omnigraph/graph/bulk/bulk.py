@@ -131,6 +131,7 @@ class Bulk:
             format=format,
             storage_options=storage_options,
             arriving_bytes=request.split_bytes if is_here else None,
+            grouping=True,
         ) as found:
             inputs = found.inputs
             size = bytes_of(inputs)

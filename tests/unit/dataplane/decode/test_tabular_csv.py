@@ -12,6 +12,7 @@ import pytest
 
 from omnigraph.dataplane.decode.dispatch import decode
 from omnigraph.dataplane.decode.model import DecodeSpec, DecodeStats
+from omnigraph.dataplane.source.model import FileSplit
 from omnigraph.dataplane.source.resolve import resolve
 from omnigraph.dataplane.source.split import split
 from omnigraph.rules.violation import Violations
@@ -279,6 +280,7 @@ def test_reading_can_be_given_up(tmp_path: Path) -> None:
     (tmp_path / "Cell.csv").write_text("name\n" + "".join(f"n{n}\n" for n in range(1_000_000)))
     with resolve(tmp_path / "Cell.csv", CATALOG) as inputs:
         (part,) = split(inputs.inputs, bytes_per_split=1 << 30, spool_to="unused")
+        assert isinstance(part, FileSplit)
         found = decode(part, DecodeSpec(catalog=CATALOG), Violations(), DecodeStats())
         assert isinstance(found, Generator)
         first = next(found)

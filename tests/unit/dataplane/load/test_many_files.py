@@ -58,7 +58,7 @@ RUNNERS = [InProcessRunner, PicklingRunner]
 
 
 def inputs_of(lab: Lab, source: object, **options: Any) -> tuple[Input, ...]:
-    return resolve(source, lab.catalog, **options).inputs
+    return resolve(source, lab.catalog, grouping=True, **options).inputs
 
 
 def fragments(lab: Lab, key: str) -> int:

@@ -19,6 +19,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from omnigraph.dataplane import tuning
 from omnigraph.dataplane.source.model import (
     Compression,
     FileInput,
@@ -26,6 +27,7 @@ from omnigraph.dataplane.source.model import (
     FrameInput,
     Input,
     ReaderInput,
+    SmallFiles,
     SparkTable,
     TableInput,
     TypeRef,
@@ -67,6 +69,31 @@ def test_one_file(tmp_path: Path) -> None:
         modified_ns=path.stat().st_mtime_ns,
     )
     assert found(path) == found(str(path)) == found([path]) == (expected,)
+
+
+def test_small_files_of_lines_that_follow_each_other_are_one_input(tmp_path: Path) -> None:
+    for name in ("a.jsonl", "b.jsonl", "c.jsonl.gz", "d.jsonl", "e.csv/Cell.csv", "f/Cell.csv"):
+        write(tmp_path / name, b"name\n" if name.endswith("csv") else LINE)
+    first, packed, alone, rows = found(tmp_path, grouping=True)
+    assert isinstance(first, SmallFiles)
+    assert [first.file(0), first.file(1)] == list(found(tmp_path))[:2]
+    assert (first.bytes, first.type) == (2 * len(LINE), None)
+    assert [packed, alone] == list(found(tmp_path))[2:4]
+    assert isinstance(rows, SmallFiles)
+    assert (rows.type, len(rows.names)) == (CELL, 2)
+    with tuning.tuned(small_file_bytes_max=len(LINE) - 1):
+        assert found(f"{tmp_path}/?.jsonl", grouping=True) == found(f"{tmp_path}/?.jsonl")
+
+
+def test_a_pipe_among_small_files_is_copied(tmp_path: Path) -> None:
+    write(tmp_path / "a.jsonl")
+    os.mkfifo(tmp_path / "b")
+    write(tmp_path / "c.jsonl")
+    sender = threading.Thread(target=(tmp_path / "b").write_bytes, args=(LINE,))
+    sender.start()
+    _, piped, _ = found(tmp_path, grouping=True)
+    sender.join()
+    assert spooled(piped).size == len(LINE)
 
 
 def test_several_sources_keep_their_order(tmp_path: Path) -> None:

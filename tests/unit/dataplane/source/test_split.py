@@ -23,14 +23,17 @@ from omnigraph.dataplane.source.model import (
     FileSplit,
     Format,
     FrameInput,
+    SmallFiles,
+    SplitPack,
     TableInput,
     TableSplit,
     TypeRef,
 )
-from omnigraph.dataplane.source.split import split
+from omnigraph.dataplane.source.resolve import resolve
+from omnigraph.dataplane.source.split import OPEN_BYTES, pack, split
 from omnigraph.errors import Code, InvalidInput, NotFound
 from omnigraph.store.io.streams import list_inputs
-from tests.unit.dataplane.decoding import read
+from tests.unit.dataplane.decoding import CATALOG, read
 
 COUNT = 500
 NAMES = [f"cell-{number}" for number in range(COUNT)]
@@ -131,6 +134,30 @@ def test_a_wide_table_in_one_chunk_is_spooled_in_pieces(tmp_path: Path) -> None:
     result = read({"Cell": wide}, tmp_path, bytes_per_split=16 << 20, is_remote=True)
     assert len(result.splits) == 3
     assert result.values("name") == NAMES
+
+
+def test_small_files_are_divided_among_tasks(tmp_path: Path) -> None:
+    for number in range(10):
+        (tmp_path / f"{number}.jsonl").write_bytes(as_lines(NAMES[number : number + 1]))
+    with resolve(str(tmp_path), CATALOG, grouping=True) as found:
+        assert len(split(found.inputs, bytes_per_split=20, spool_to="unused")) > 10
+        (files,) = split(found.inputs, bytes_per_split=1 << 10, spool_to="unused")
+        assert isinstance(files, SmallFiles)
+        (whole,) = pack([files], bytes_per_task=1 << 20)
+        packs = pack([files], bytes_per_task=3 * OPEN_BYTES)
+    assert whole.parts == (files,)
+    assert [part.names for each in packs for part in small(each)] == [
+        files.names[:3],
+        files.names[3:6],
+        files.names[6:9],
+        files.names[9:],
+    ]
+    assert all(part.like == part.file(0) for each in packs for part in small(each))
+
+
+def small(pack: SplitPack) -> list[SmallFiles]:
+    assert all(isinstance(part, SmallFiles) for part in pack.parts)
+    return [part for part in pack.parts if isinstance(part, SmallFiles)]
 
 
 def test_numbers_go_through_all_inputs(sources: dict[str, Path], tmp_path: Path) -> None:
