@@ -14,6 +14,7 @@ ROOT = Path(__file__).parents[2]
 LONG = {
     "test_clusters",
     "test_connect",
+    "test_denied",
     "test_distributed_loads",
     "test_driver_faults",
     "test_everywhere",
