@@ -17,7 +17,11 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor, ConsoleSpanExporter
 
 def line(span):
-    return f"{span.name} {span.context.trace_id:032x} {span.parent and span.parent.span_id:016x}\\n"
+    status, found = span.status.status_code.name, span.attributes["http.response.status_code"]
+    return (
+        f"{span.name} {span.context.trace_id:032x} {span.parent and span.parent.span_id:016x}\\n"
+        f"{span.name} {span.kind.name} {status} {found} {len(span.events)}\\n"
+    )
 
 spans = ConsoleSpanExporter(out=sys.stderr, formatter=line)
 provider = TracerProvider()
@@ -40,3 +44,6 @@ def test_requests_join_the_trace_of_their_headers(
     log = (tmp_path / "log").read_text()
     for route in ("cluster_query", "cluster_show_branch"):
         assert f"{route} {TRACE} {SPAN}\n" in log
+    # A mistake of a client is no error of the server, and no message is in a span.
+    assert "cluster_query SERVER UNSET 200 0\n" in log
+    assert "cluster_show_branch SERVER UNSET 404 0\n" in log

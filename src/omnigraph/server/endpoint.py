@@ -59,11 +59,12 @@ class Endpoint:
         exchange.receive, exchange.send = receive, send
         failure: Exception | None = None
         found: WholeAnswer | StreamedAnswer
-        try:
-            with traced(self.route.name, exchange.headers):
+        with traced(self.route, exchange.headers) as noted:
+            try:
                 found = await self._answer(exchange)
-        except Exception as error:  # noqa: BLE001
-            failure, found = error, failed(self.server, error, exchange.request_id)
+            except Exception as error:  # noqa: BLE001
+                failure, found = error, failed(self.server, error, exchange.request_id)
+            noted(found.status)
         extra = self._extra(exchange)
         if failure is not None and not exchange.is_read and not await exchange.drained():
             extra.append(CLOSE)
