@@ -228,6 +228,11 @@ def test_a_cursor_goes_on_when_its_branch_is_renamed(graph: og.Graph) -> None:
     graph.branches.create("draft")
     (event,) = graph.changes.poll(cursor).events
     assert event.change.id == "Zoe"
+    with pytest.raises(og.errors.InvalidInput, match="other branch"):
+        graph.changes.poll(cursor, branch="draft")
+    graph.branches.delete("draft")
+    for name in ("draft", "final"):
+        assert len(graph.changes.poll(cursor, branch=name).events) == 1
 
 
 @pytest.mark.parametrize(

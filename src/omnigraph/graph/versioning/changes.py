@@ -290,7 +290,7 @@ class ChangeFeed:
         home = self._branch_of(place)
         wanted = self._started(str(home), "now", types, operations)
         differs = {
-            "branch": branch is not None and BranchName(branch) not in {home, place.branch},
+            "branch": branch is not None and not self._is_home(BranchName(branch), home, place),
             "types": types is not None and set(wanted.types or ()) != set(place.types or ()),
             "operations": operations is not None and wanted.operations != place.operations,
         }
@@ -370,6 +370,10 @@ class ChangeFeed:
         if place.position is not None:
             found.append(self._repo.commit_info(CommitId(place.commit), branch))
         return found[::-1]
+
+    def _is_home(self, name: BranchName, home: BranchName, place: Cursor) -> bool:
+        """True for the name of a cursor's branch, and for its former one, unless another has it."""
+        return name == home or (name == place.branch and name not in self._repo.manifest.names())
 
     def _branch_of(self, place: Cursor) -> BranchName:
         """The branch of a cursor, which may have another name by now."""
