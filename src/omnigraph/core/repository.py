@@ -262,8 +262,12 @@ class Repository:
             except StorageFailure as failure:
                 if failure.kind is not FailureKind.NOT_FOUND:
                     raise
-                key = table_key(newer.entity.kind, newer.entity.name)
-                raise self.manifest.missing_table(newer.pin, key) from failure
+                lost = newer if older is None or self._is_stored(older.pin) else older
+                key = table_key(lost.entity.kind, lost.entity.name)
+                raise self.manifest.missing_table(lost.pin, key) from failure
+
+    def _is_stored(self, pin: Pin) -> bool:
+        return self.tables.has_version(pin.path, pin.version, pin.branch)
 
     @contextmanager
     def _still_stored(self, pin: TablePin) -> Iterator[None]:
