@@ -1,7 +1,6 @@
 """The repository: one graph, opened, with its branches and commits.
 
-It pins snapshots, hands out branches and takes prepared writes. It knows tables and commits; it
-does not know queries, rules or files of data.
+It pins snapshots, hands out branches and takes prepared writes. It knows no queries and no rules.
 """
 
 from __future__ import annotations
@@ -262,12 +261,11 @@ class Repository:
             except StorageFailure as failure:
                 if failure.kind is not FailureKind.NOT_FOUND:
                     raise
-                lost = newer if older is None or self._is_stored(older.pin) else older
+                old = newer.pin if older is None else older.pin
+                is_there = self.tables.has_version(old.path, old.version, old.branch)
+                lost = newer if older is None or is_there else older
                 key = table_key(lost.entity.kind, lost.entity.name)
                 raise self.manifest.missing_table(lost.pin, key) from failure
-
-    def _is_stored(self, pin: Pin) -> bool:
-        return self.tables.has_version(pin.path, pin.version, pin.branch)
 
     @contextmanager
     def _still_stored(self, pin: TablePin) -> Iterator[None]:
