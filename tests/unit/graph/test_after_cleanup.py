@@ -8,22 +8,25 @@ import pytest
 
 import omnigraph as og
 from omnigraph.core import tuning
+from omnigraph.graph.opening import graph_root
 from omnigraph.store import tuning as store_tuning
+from tests.graphs import AT_ONCE, reopen
 
 
 @pytest.fixture
 def graph(tmp_path: Path) -> Iterator[og.Graph]:
     """A graph whose older states are gone, with a handle that has seen them."""
     with (
-        tuning.tuned(superseded_age_us=0, store_time_ns=-1),
+        tuning.tuned(store_time_ns=-1),
         store_tuning.tuned(trusted_head_ns=-1),
         og.init(str(tmp_path / "g.omni"), schema="node Note { title: String @key }") as graph,
     ):
         for number in range(6):
             graph.load({"Note": [{"title": f"n{number}"}]})
-        assert graph.diff("main~3", "main").counts["node:Note"].inserted == 3
-        assert graph.cleanup(keep=1).versions
-        yield graph
+        with og.open(graph.uri) as reader:
+            assert reader.snapshot(at="main~3").counts["node:Note"] == 3
+            reopen(graph_root(graph.uri, None)).cleanup(AT_ONCE, lambda _: None)
+            yield reader
 
 
 @pytest.mark.parametrize(
