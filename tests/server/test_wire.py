@@ -167,6 +167,25 @@ def test_conditional_writes_build_on_the_commit_that_was_read(call: Http, stored
     call.fails(400, "POST", f"{path}/if-graph-commit", body, omnigraph_if_graph_commit="*")
 
 
+def test_every_answer_about_a_commit_names_it(call: Http) -> None:
+    call.json("POST", f"{A}/branches", {"name": "named"})
+    loaded = call.json("POST", f"{A}/load", {"data": lines("N"), "branch": "named"})
+    text = 'query q() { insert Person { name: "M" } }'
+    writes = [
+        loaded,
+        call.json("POST", f"{A}/mutate", {"query": text, "branch": "named"}),
+        call.json("POST", f"{A}/branches/merge", {"source": "named", "target": "main"}),
+        call.json("POST", f"{A}/optimize", {"branch": "main"}),
+    ]
+    merged = writes[2]["graph_commit_id"]
+    body = {"commit": merged, "branch": "main"}
+    writes.append(call.json("POST", f"{A}/branches/revert", body))
+    body = {"branch": "named", "to": loaded["graph_commit_id"]}
+    writes.append(call.json("POST", f"{A}/branches/reset", body))
+    for done in writes:
+        assert done["graph_commit_id"] == done["commit"]["graph_commit_id"]
+
+
 def test_both_loads_make_a_new_branch(call: Http) -> None:
     envelope = {"data": lines("E"), "branch": "in-1", "from": "main", "mode": "merge"}
     first = call.json("POST", f"{A}/load", envelope)

@@ -17,7 +17,7 @@ from omnigraph.results.maintenance import (
     VerifyResult,
 )
 from omnigraph.results.recovery import RecoveredWrite, RecoveryResult, SetAsideFile
-from omnigraph.results.wire import commit_json, read_commit
+from omnigraph.results.wire import read_commit, written_commit
 from omnigraph.results.writes import EmbedResult, IndexResult, OptimizeResult
 
 
@@ -92,7 +92,7 @@ def read_recovery(found: Mapping[str, Any]) -> RecoveryResult:
 def embed_json(done: EmbedResult) -> dict[str, Any]:
     """A computation of vectors."""
     return {
-        "commit": None if done.commit is None else commit_json(done.commit),
+        **written_commit(done.commit),
         "commits": done.commits,
         "vectors": dict(done.vectors),
         "skipped": done.skipped,
@@ -104,13 +104,21 @@ def embed_json(done: EmbedResult) -> dict[str, Any]:
 
 def read_embed(found: Mapping[str, Any]) -> EmbedResult:
     """A computation of vectors, as a server has reported it."""
-    return EmbedResult(**{**found, "commit": _commit(found)})
+    return EmbedResult(
+        commit=_commit(found),
+        commits=found["commits"],
+        vectors=found["vectors"],
+        skipped=found["skipped"],
+        engine=found["engine"],
+        reason=found["reason"],
+        seconds=found["seconds"],
+    )
 
 
 def optimize_json(done: OptimizeResult) -> dict[str, Any]:
     """An optimisation."""
     return {
-        "commit": None if done.commit is None else commit_json(done.commit),
+        **written_commit(done.commit),
         "fragments": {key: list(pair) for key, pair in done.fragments.items()},
         "indexes": [list(pair) for pair in done.indexes],
         "pending": [list(item) for item in done.pending],
@@ -136,7 +144,7 @@ def read_optimize(found: Mapping[str, Any]) -> OptimizeResult:
 def indices_json(done: IndexResult) -> dict[str, Any]:
     """Indexes that were built."""
     return {
-        "commit": None if done.commit is None else commit_json(done.commit),
+        **written_commit(done.commit),
         "built": [list(pair) for pair in done.built],
         "pending": [list(item) for item in done.pending],
     }

@@ -135,6 +135,7 @@ class MergeOutput(TypedDict):
     commit: CommitOutput | None
     merge_conflicts: NotRequired[list[dict[str, Any]]]
     settled: NotRequired[list[dict[str, Any]]]
+    graph_commit_id: NotRequired[str]
     actor_id: NotRequired[str]
     branch_deleted: NotRequired[bool]
     branch_delete_error: NotRequired[str]
@@ -206,6 +207,13 @@ def read_commit(found: Mapping[str, Any]) -> Commit:
         kind=found["kind"],
         message=found.get("message"),
     )
+
+
+def written_commit(commit: Commit | None) -> dict[str, Any]:
+    """The fields of an answer that name the commit of a write, if it made one."""
+    if commit is None:
+        return {"commit": None}
+    return {"commit": commit_json(commit), "graph_commit_id": commit.id}
 
 
 def _maybe_commit(found: Mapping[str, Any] | None) -> Commit | None:
@@ -402,8 +410,10 @@ def merge_json(done: MergeResult) -> MergeOutput:
         found["settled"] = [
             {**item.as_json(), "choice": json_value(choice)} for item, choice in done.settled
         ]
-    if done.commit is not None and done.commit.actor is not None:
-        found["actor_id"] = done.commit.actor
+    if done.commit is not None:
+        found["graph_commit_id"] = done.commit.id
+        if done.commit.actor is not None:
+            found["actor_id"] = done.commit.actor
     if done.branch_deleted or done.branch_delete_error is not None:
         found["branch_deleted"] = done.branch_deleted
     if done.branch_delete_error is not None:

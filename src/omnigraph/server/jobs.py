@@ -270,8 +270,7 @@ def _maintained(
             )
         )
     done = graph.optimize(branch=branch, message=message, engine="inprocess", cancel=token)
-    commit = None if done.commit is None else done.commit.id
-    return {**optimize_json(done), "graph_commit_id": commit}
+    return optimize_json(done)
 
 
 def _asked(terms: Mapping[str, Any]) -> dict[str, Any]:

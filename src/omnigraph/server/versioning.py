@@ -23,6 +23,7 @@ from omnigraph.results.wire import (
     entity_change_json,
     merge_json,
     tag_json,
+    written_commit,
 )
 from omnigraph.server import requests
 from omnigraph.server.call import Reply, RouteCall, Streamed
@@ -170,13 +171,12 @@ def reset(call: RouteCall) -> Reply:
         message=asked.message,
         idempotency_key=call.idempotency_key,
     )
-    commit = None if done.commit is None else commit_json(done.commit)
     return Reply(
         body={
             "branch": done.branch,
             "to": done.to,
             "former_head": done.former_head,
-            "commit": commit,
+            **written_commit(done.commit),
             "counts": counts_json(done.counts),
             "replayed": done.replayed,
         }
@@ -485,6 +485,6 @@ def _change_json(change: Any) -> dict[str, Any]:
         "rows": dict(change.rows),
         "violations": [dict(item) for item in change.violations],
         "violation_count": change.violation_count,
-        "commit": None if change.commit is None else commit_json(change.commit),
+        **written_commit(change.commit),
         "replayed": change.replayed,
     }
