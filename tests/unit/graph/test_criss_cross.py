@@ -177,3 +177,61 @@ def test_a_node_that_has_an_edge_too_many_gets_those_of_a_side(
         found = graph.query("query q() { match { $a $e: about $b } return { $e } }", branch=into)
         chosen = into if side == "ours" else source
         assert [row["e"]["id"] for row in found] == ["e" if chosen == "main" else "f"]
+
+
+@pytest.mark.parametrize("first", ["main", "draft"])
+@pytest.mark.parametrize("dropped_on", ["main", "draft"])
+def test_what_one_side_drops_from_the_schema_is_gone(
+    graph: og.Graph, first: str, dropped_on: str
+) -> None:
+    """Also if the later base has never had it, as when the schema was changed before it."""
+    more = SCHEMA.replace("}", " size: I32? }") + "\nnode Tag { name: String @key }"
+    for branch in (first, "draft" if first == "main" else "main"):
+        if branch == "main":
+            graph.schema.apply(more)
+            rows = {"Note": [{"title": "a", "size": 1}], "Tag": [{"name": "t"}]}
+            graph.load(rows, mode="merge")
+        else:
+            edit(graph, branch, "b", "second")
+    cross(graph)
+    graph.schema.apply(SCHEMA, branch=dropped_on)
+    for branch, title in (("main", "c"), ("draft", "d")):
+        edit(graph, branch, title, "third")
+    for source, into in (("draft", "main"), ("main", "draft")):
+        graph.branches.create(f"copy-{into}", into)
+        graph.branches.merge(source, into=f"copy-{into}")
+        assert "size" not in graph.schema.show(f"copy-{into}")
+        assert graph.snapshot(f"copy-{into}").counts == {"node:Note": 4}
+    assert graph.diff("copy-main", "copy-draft").is_empty
+
+
+@pytest.mark.parametrize("first", ["main", "draft"])
+def test_a_type_with_changes_since_both_bases_is_not_dropped(graph: og.Graph, first: str) -> None:
+    """Rows that a base brought along have not changed since."""
+    graph.schema.apply(f"{SCHEMA}\nnode Tag {{ name: String @key }}")
+    graph.branches.merge("main", into="draft")
+    for branch in (first, "draft" if first == "main" else "main"):
+        change(graph, branch, f'insert Tag {{ name: "of {branch}" }}')
+    cross(graph)
+    graph.schema.apply(SCHEMA, branch="draft")
+    edit(graph, "main", "a", "third")
+    assert graph.branches.merge("draft", dry_run=True).counts == {}
+    change(graph, "main", 'insert Tag { name: "later" }')
+    with pytest.raises(og.errors.Conflict, match=r"'main' changed entities \(1\)"):
+        graph.branches.merge("draft")
+
+
+@pytest.mark.parametrize("first", ["main", "draft"])
+def test_a_property_is_renamed_before_and_after(graph: og.Graph, first: str) -> None:
+    renamed = SCHEMA.replace("place: I32?", 'where: I32? @rename_from("place")')
+    again = SCHEMA.replace("place: I32?", 'spot: I32? @rename_from("where")')
+    for branch in (first, "draft" if first == "main" else "main"):
+        if branch == "main":
+            graph.schema.apply(renamed)
+        else:
+            edit(graph, branch, "b", "second")
+    cross(graph)
+    graph.schema.apply(again, branch="draft")
+    edit(graph, "main", "a", "third")
+    graph.branches.merge("draft")
+    assert "spot" in graph.schema.show()

@@ -192,14 +192,13 @@ class Merger:
             storage_errors(),
             self._work() as work,
         ):
-            others = sorted(bases - {base})
             names = (str(request.into), str(request.source))
-            states = [self._states(ours, theirs, base, names)]
-            states += [self._states(ours, theirs, each, names, states[0]) for each in others]
-            if len(others) == 1:
-                roots = merge_bases(ancestry.find, base, others[0])
+            listed = [base, *sorted(bases - {base})]
+            root = None
+            if len(listed) == 2:
+                roots = merge_bases(ancestry.find, *listed)
                 root = root_of(self._repo, roots, ours.branch, theirs.branch)
-                states[0] = replace(states[0], root=root)
+            states = self._states(ours, theirs, listed, names, root)
             is_forward = ours.head == base
             taken = self._taken_over(states[0]) if is_forward else ()
             plan = self._plan(states, request.resolve, work, by_row=request.by_row, taken=taken)
@@ -267,8 +266,8 @@ class Merger:
         ):
             before = self._repo.snapshot_at(commit.parent_id, request.branch)
             names = (str(request.branch), f"the state before {commit.id}")
-            states = self._states(ours, before, commit.id, names)
-            plan = self._plan([states], request.resolve, work, by_row=False)
+            states = self._states(ours, before, [commit.id], names)
+            plan = self._plan(states, request.resolve, work, by_row=False)
             outcome = MergeOutcome.FAST_FORWARD if ours.head == commit.id else MergeOutcome.MERGED
             done = _planned(plan, outcome, commit.id)
             if request.dry_run:
@@ -310,8 +309,8 @@ class Merger:
         ):
             theirs = Revisions(self._repo).resolve(request.to, request.branch)
             names = (str(request.branch), f"the state at {theirs.head}")
-            states = self._states(ours, theirs, ours.head, names)
-            plan = self._plan([states], unsettled, work, by_row=False)
+            states = self._states(ours, theirs, [ours.head], names)
+            plan = self._plan(states, unsettled, work, by_row=False)
             done = _planned(plan, MergeOutcome.FAST_FORWARD, theirs.head)
             if plan.conflicts:
                 raise refused(f"resetting '{request.branch}' to {theirs.head}", plan.conflicts)
@@ -411,17 +410,17 @@ class Merger:
         self,
         ours: GraphVersion,
         theirs: GraphVersion,
-        base: CommitId,
+        bases: Sequence[CommitId],
         names: tuple[str, str],
-        latest: _States | None = None,
-    ) -> _States:
-        """The three states; the schema of several merge bases is that of the latest one."""
-        before = state_of(self._repo, base, ours.branch, theirs.branch)
-        if latest is not None:
-            schema = latest.schema.against(self._repo.schema(before).catalog)
-        else:
-            schema = merged_schema(self._repo, before, ours, theirs, names)
-        return _States(before, ours, theirs, schema)
+        root: GraphVersion | None = None,
+    ) -> list[_States]:
+        """The three states for each merge base, the latest first; all have one schema to come."""
+        before = [state_of(self._repo, each, ours.branch, theirs.branch) for each in bases]
+        schema = merged_schema(self._repo, before, root, ours, theirs, names)
+        return [
+            _States(each, ours, theirs, schema.against(self._repo.schema(each).catalog), root)
+            for each in before
+        ]
 
     def _types(
         self,

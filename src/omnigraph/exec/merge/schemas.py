@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
@@ -103,7 +103,8 @@ class MergedSchema:
 
 def merged_schema(
     repo: Repository,
-    base: GraphVersion,
+    bases: Sequence[GraphVersion],
+    root: GraphVersion | None,
     ours: GraphVersion,
     theirs: GraphVersion,
     names: tuple[str, str],
@@ -112,15 +113,24 @@ def merged_schema(
 
     Our state may be the merge base: then all of its rows get what theirs have.
 
+    Args:
+        repo: The graph.
+        bases: The merge bases, the latest first; what is returned is seen from that one.
+        root: The state that two bases come from; with it their schemas are merged, too.
+        ours: The state that is merged into.
+        theirs: The state that is merged.
+        names: What to call the two sides in conflicts.
+
     Raises:
         Conflict: Both sides changed the schema in ways that do not go together, or one side has
             dropped what the other one has changed. It names each of them.
     """
     mine, other = (repo.schema(each) for each in (ours, theirs))
-    before = repo.schema(base).catalog
-    if len({each.schema_digest for each in (base, ours, theirs)}) == 1:
+    before = repo.schema(bases[0]).catalog
+    if len({each.schema_digest for each in (*bases, ours, theirs)}) == 1:
         return MergedSchema(before, mine.catalog, mine.catalog, mine, is_new=False)
-    found = merge_catalogs(before, mine.catalog, other.catalog, names)
+    shared = _shared_catalog(repo, bases, root, names)
+    found = merge_catalogs(shared, mine.catalog, other.catalog, names)
     if found.conflicts:
         raise _refused(names, found.conflicts)
     shape = shape_digest(found.catalog)
@@ -135,8 +145,8 @@ def merged_schema(
         is_new=accepted.digest != ours.schema_digest,
     )
     conflicts = [
-        *_dropped_types(repo, merged, (base, ours, theirs), names),
-        *(() if ours.head == base.head else _unfit_columns(repo, merged, ours, names)),
+        *_dropped_types(repo, merged.against(shared), bases, (ours, theirs), names),
+        *(() if ours.head == bases[0].head else _unfit_columns(repo, merged, ours, names)),
         *_blobs_in_the_way(merged, names),
     ]
     if conflicts:
@@ -152,28 +162,55 @@ def _refused(names: tuple[str, str], conflicts: tuple[SchemaConflict, ...]) -> C
     return Conflict(Code.MERGE_CONFLICT, text, schema_conflicts=plain)
 
 
+def _shared_catalog(
+    repo: Repository,
+    bases: Sequence[GraphVersion],
+    root: GraphVersion | None,
+    names: tuple[str, str],
+) -> Catalog:
+    """The catalog since which the sides have changed theirs: of two bases, what both make."""
+    latest, *others = (repo.schema(each).catalog for each in bases)
+    if root is not None and len(others) == 1:
+        found = merge_catalogs(repo.schema(root).catalog, latest, others[0], names)
+        if not found.conflicts:
+            return found.catalog
+    return latest
+
+
 def _dropped_types(
     repo: Repository,
     merged: MergedSchema,
-    states: tuple[GraphVersion, GraphVersion, GraphVersion],
+    bases: Sequence[GraphVersion],
+    states: tuple[GraphVersion, GraphVersion],
     names: tuple[str, str],
 ) -> Iterator[SchemaConflict]:
     """Types that one side has dropped while the other one changed entities of them."""
-    base, ours, theirs = states
+    ours, theirs = states
     for entity in (*merged.base.nodes, *merged.base.edges):
         if counterpart(merged.catalog, entity) is not None:
             continue
-        before = type_state(base, merged.base, entity)
         sides = ((ours, merged.ours, names), (theirs, merged.theirs, names[::-1]))
         for state, catalog, (one, another) in sides:
             after = type_state(state, catalog, entity)
-            if before is None or after is None or before.pin == after.pin:
-                continue
-            diff = repo.type_diff(before, after, entity)
-            count = table_changes(diff, entity).counts().total
+            count = 0 if after is None else _changed_entities(repo, bases, after, entity)
             if count:
                 reason = f"'{one}' changed entities ({count:,}), and '{another}' dropped the type"
                 yield SchemaConflict(entity=f"{entity.kind} {entity.name}", reason=reason)
+
+
+def _changed_entities(
+    repo: Repository, bases: Sequence[GraphVersion], after: TypeState, entity: EntityType
+) -> int:
+    """The number of entities of a type that have changed since all merge bases that have it."""
+    known = (type_state(each, repo.schema(each).catalog, entity) for each in bases)
+    befores = [each for each in known if each is not None]
+    if any(each.pin == after.pin for each in befores):
+        return 0
+    found = [table_changes(repo.type_diff(each, after, entity), entity) for each in befores]
+    if len(found) == 1:
+        return found[0].counts().total
+    ids = [set(each.keys().keys.column("id").to_pylist()) for each in found]
+    return len(set.intersection(*ids)) if ids else 0
 
 
 def _unfit_columns(
