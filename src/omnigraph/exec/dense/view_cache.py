@@ -16,7 +16,7 @@ from omnigraph.core.layout import table_key
 from omnigraph.core.repository import Repository, store_pin
 from omnigraph.core.schema.arrow_types import arrow_type
 from omnigraph.core.storage_errors import storage_errors
-from omnigraph.errors import GraphError
+from omnigraph.errors import Corrupt, Gone, GraphError
 from omnigraph.exec import tuning
 from omnigraph.exec.dense.adjacency import Adjacency
 from omnigraph.exec.dense.cache import StructureCache
@@ -115,14 +115,28 @@ class ViewCache:
     def delta(
         self, newer: TypeColumns, older: TypeColumns, columns: list[str], rows_max: int
     ) -> TableDelta | None:
-        """The change between two versions; None when it is too large or unknown."""
+        """The change between two versions; None when it is too large or unknown.
+
+        It is unknown, too, when the older version is not stored any more, or damaged.
+        """
+        table = self.table(newer.pin)
+        try:
+            since = self.table(older.pin)
+        except (Corrupt, Gone):
+            telemetry.count("dense.version_gone")
+            return None
         with storage_errors():
-            tables = self.table(newer.pin), self.table(older.pin)
-            return table_delta(*tables, columns, rows_max=rows_max)
+            return table_delta(table, since, columns, rows_max=rows_max)
 
     def mark(self, pin: TablePin) -> str | None:
-        """A name that no other version of any table has; None if there is none."""
-        uuid = self._repo.written_by(pin)
+        """A name that no other version of any table has; None if there is none.
+
+        Structures of a version that is not stored any more, or damaged, may still be in memory.
+        """
+        try:
+            uuid = self._repo.written_by(pin)
+        except (Corrupt, Gone):
+            return None
         return None if uuid is None else f"{self._folder(pin)}/{pin.version}-{uuid}"
 
     def older_in_memory(self, type_columns: TypeColumns) -> Iterator[TypeColumns]:
