@@ -145,8 +145,8 @@ def test_fragments_of_a_fork_become_part_of_the_trunk(tables: Tables) -> None:
     fork = step(tables, fork, "delete", ["gone"], 3)
     wanted = content(tables, fork)
     diff, trunk = tables.diff(Pin("t", 1), fork), tables.open(Pin("t", 1))
-    assert tables.grafter.can_graft(trunk, diff.added)
-    receipts = tables.grafter.graft(trunk, diff.added)
+    assert tables.fragment_copier.can_copy(trunk, diff.added)
+    receipts = tables.fragment_copier.copy(trunk, diff.added)
     assert sum(receipt.rows for receipt in receipts) == diff.added.count == 3
     staged = tables.stage_fragments(trunk, receipts, uuid="graft")
     assert staged is not None

@@ -1,6 +1,7 @@
 """House rules that no linter knows."""
 
 import ast
+import builtins
 import re
 import subprocess
 from collections import defaultdict
@@ -126,6 +127,22 @@ def test_arguments_are_described_without_questions() -> None:
         if re.fullmatch(r" +\w+: [^`]*\?", line)
     ]
     assert asking == []
+
+
+def test_docstrings_name_errors_that_exist() -> None:
+    known = {node.name for _, node in nodes(ast.ClassDef)} | set(vars(builtins))
+    unknown = [
+        f"{place}: {error}"
+        for place, node in nodes(ast.AST)
+        if isinstance(node, ast.ClassDef | ast.FunctionDef)
+        for error in re.findall(
+            r"^    ([A-Z]\w+):",
+            (ast.get_docstring(node) or "").partition("Raises:")[2],
+            re.MULTILINE,
+        )
+        if error not in known
+    ]
+    assert unknown == []
 
 
 def test_imports_are_absolute() -> None:

@@ -18,7 +18,7 @@ from omnigraph.core.layout import (
     table_path,
 )
 from omnigraph.core.locks.claims import open_claims
-from omnigraph.core.locks.liveness import PROCESS
+from omnigraph.core.locks.liveness import LIVE_OPERATIONS
 from omnigraph.core.repository import OpenMode, Repository
 from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.errors import Code, Conflict, GraphError, InvalidInput, NotFound, Unavailable
@@ -357,7 +357,7 @@ def test_a_failed_attempt_does_not_block_the_next_one_of_this_process(root: Root
 def test_a_maker_at_work_is_respected(root: Root) -> None:
     """Its claim is there, and it runs: in this process, under a token that is at work."""
     parts = fresh_parts(root)
-    claims = open_claims(parts.objects, parts.clock, parts.ids, PROCESS)
+    claims = open_claims(parts.objects, parts.clock, parts.ids, LIVE_OPERATIONS)
     with claims.holding(INIT_CLAIM):
         with pytest.raises(Conflict) as caught:
             make(root)

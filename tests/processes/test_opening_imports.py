@@ -15,7 +15,7 @@ with og.open(sys.argv[1]) as graph:
         "dataplane.load", "dataplane.spark", "embed.config", "exec.algorithms",
         "exec.changes", "exec.merge", "exec.schema_change", "results.maintenance",
         "results.recovery", "server", "store.maintenance", "store.writing.alter",
-        "store.writing.graft")
+        "store.writing.copy_fragments")
     print(sorted(name for name in late if f"omnigraph.{name}" in sys.modules))
     print(str(graph.branches.list()[0]), "omnigraph.exec.merge" in sys.modules)
 """

@@ -126,12 +126,12 @@ def overwriting(tables: Tables) -> None:
 
 
 def indexing(tables: Tables) -> None:
-    wishes = [
+    specs = [
         IndexSpec("id", Btree(), "b"),
         IndexSpec("text", Fts(), "f"),
         IndexSpec("e", Vector(Metric.L2, 2), "v"),
     ]
-    landed(tables, tables.stage_indexes(tables.open(Pin("t", 1)), wishes, uuid="u"))
+    landed(tables, tables.stage_indexes(tables.open(Pin("t", 1)), specs, uuid="u"))
 
 
 def restoring(tables: Tables) -> None:

@@ -27,7 +27,7 @@ from omnigraph.core.keyed_branches import KeyedBranches
 from omnigraph.core.layout import table_key
 from omnigraph.core.locks.claims import open_claims
 from omnigraph.core.locks.holds import NO_HOLD, Holder, Holds
-from omnigraph.core.locks.liveness import PROCESS
+from omnigraph.core.locks.liveness import LIVE_OPERATIONS
 from omnigraph.core.manifest.branch_info import BranchInfo
 from omnigraph.core.manifest.deleted_branches import DeletedBranches
 from omnigraph.core.manifest.manifest import Manifest
@@ -112,7 +112,7 @@ class Repository:
         self.migration = Migration(
             parts.tables, parts.objects, self.schemas, self.manifest, originals, parts.ids
         )
-        claims = open_claims(parts.objects, parts.clock, parts.ids, PROCESS)
+        claims = open_claims(parts.objects, parts.clock, parts.ids, LIVE_OPERATIONS)
         self.creation = BranchCreation(root.uri, parts.tables, self.manifest, claims, self.intents)
         destinations = Destinations(
             root=root.uri,
@@ -174,7 +174,7 @@ class Repository:
     def init(cls, root: Root, schema: AcceptedSchema, parts: Components) -> Repository:
         """Make a new graph, or refuse if one is there."""
         with storage_errors():
-            claims = open_claims(parts.objects, parts.clock, parts.ids, PROCESS)
+            claims = open_claims(parts.objects, parts.clock, parts.ids, LIVE_OPERATIONS)
             create_graph(root, schema, parts.tables, claims, parts.clock, parts.ids)
         return cls.open(root, parts, OpenMode.READ_WRITE)
 

@@ -62,7 +62,7 @@ def with_retries(
     losses, is_stale = 0, False
     with ExitStack() as turn:
         if takes_turns and policy.retries and writer_queue.is_started_over(root, branch):
-            turn.enter_context(writer_queue.again(root, branch))
+            turn.enter_context(writer_queue.starting_over(root, branch))
             is_stale = True
         while True:
             try:
@@ -75,7 +75,7 @@ def with_retries(
                 if losses > policy.retries:
                     raise _final(error, losses) from error
             if takes_turns and not is_stale:
-                turn.enter_context(writer_queue.again(root, branch))
+                turn.enter_context(writer_queue.starting_over(root, branch))
             is_stale = True
             telemetry.count(f"{name}.again")
             wait(policy.pause(losses))

@@ -36,7 +36,7 @@ class WireFormat(Protocol):
         """The vectors of an answer in the order of the texts, not checked yet.
 
         Raises:
-            Strange: There is no such order.
+            MalformedAnswer: There is no such order.
         """
         ...
 

@@ -28,7 +28,9 @@ _LONG_BYTES: Final = 256  # on average
 Positions = npt.NDArray[Any]
 
 
-def roomy(column: pa.Array | pa.ChunkedArray, nbytes: int) -> pa.Array | pa.ChunkedArray:
+def with_wide_offsets(
+    column: pa.Array | pa.ChunkedArray, nbytes: int
+) -> pa.Array | pa.ChunkedArray:
     """A column that can be one piece of this many bytes: with wide offsets if need be."""
     wide = _WIDE.get(_plain(column.type)) if nbytes > tuning.active.narrow_text_bytes_max else None
     return column if wide is None else column.cast(wide)
@@ -40,7 +42,7 @@ def joined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
         return column
     if column.num_chunks == 1:
         return column.chunk(0)
-    whole = roomy(column, column.nbytes).combine_chunks()
+    whole = with_wide_offsets(column, column.nbytes).combine_chunks()
     if isinstance(whole, pa.ChunkedArray):  # what cannot be one piece within its type
         raise OverflowError(f"a column of type {column.type} is too large for one piece")
     return whole
@@ -49,7 +51,7 @@ def joined(column: pa.Array | pa.ChunkedArray) -> pa.Array:
 def concatenated(arrays: Sequence[pa.Array]) -> pa.Array:
     """Arrays of one type as one array."""
     nbytes = sum(array.nbytes for array in arrays)
-    return pa.concat_arrays([roomy(array, nbytes) for array in arrays])
+    return pa.concat_arrays([with_wide_offsets(array, nbytes) for array in arrays])
 
 
 def taken(

@@ -63,7 +63,7 @@ if TYPE_CHECKING:
     from omnigraph.store.maintenance.orphan_files import OrphanFiles
     from omnigraph.store.maintenance.tasks import Maintenance
     from omnigraph.store.writing.alter import Alterer
-    from omnigraph.store.writing.graft import Grafter
+    from omnigraph.store.writing.copy_fragments import FragmentCopier
 
 __all__ = [
     "KEY_FILTER",
@@ -166,11 +166,11 @@ class Tables:
         return Alterer(self._root, self._gateway, self._files, self._stager)
 
     @cached_property
-    def grafter(self) -> "Grafter":
+    def fragment_copier(self) -> "FragmentCopier":
         """Takes over fragments of other tables."""
-        from omnigraph.store.writing.graft import Grafter  # noqa: PLC0415
+        from omnigraph.store.writing.copy_fragments import FragmentCopier  # noqa: PLC0415
 
-        return Grafter(self._stager, self._files, self._backend)
+        return FragmentCopier(self._stager, self._files, self._backend)
 
     @cached_property
     def maintenance(self) -> "Maintenance":
@@ -412,9 +412,9 @@ class Tables:
         """Write rows into fragments and return the receipts, for ``stage_fragments`` elsewhere."""
         return self._stager.write(table, rows, row_ids, by)
 
-    def folded(self, table: Table) -> frozenset[int]:
+    def fragments_to_compact(self, table: Table) -> frozenset[int]:
         """Name the small fragments that the next change of a table rewrites; usually none."""
-        return self._stager.folded(table)
+        return self._stager.fragments_to_compact(table)
 
     def delete(
         self, table: Table, addresses: Any, *, held: Collection[int] = ()
@@ -424,7 +424,7 @@ class Tables:
         Args:
             table: The base.
             addresses: The rows as numbers of 64 bits, each once; all that go of their fragments.
-            held: What ``folded`` names: of their rows only the addresses are given.
+            held: What ``fragments_to_compact`` names: of their rows only the addresses are given.
         """
         return self._stager.delete(table, addresses, held)
 
@@ -479,13 +479,13 @@ class Tables:
         return self._stager.stage_replacement(table, fragments, uuid=uuid)
 
     def stage_indexes(
-        self, table: Table, wishes: Sequence[IndexSpec], *, uuid: str
+        self, table: Table, specs: Sequence[IndexSpec], *, uuid: str
     ) -> Staged | None:
         """Build indexes, all taken into use by one commit. None for a table without rows."""
         from omnigraph.store.maintenance.indexes import stage_indexes  # noqa: PLC0415
 
         private = self._private(table.pin)
-        return stage_indexes(self._files, private, wishes=wishes, uuid=uuid)
+        return stage_indexes(self._files, private, specs=specs, uuid=uuid)
 
     # ------------------------------------------------------------ moving heads
 

@@ -6,7 +6,7 @@ import pytest
 
 from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.layout import MANIFEST
-from omnigraph.core.locks.liveness import PROCESS
+from omnigraph.core.locks.liveness import LIVE_OPERATIONS
 from omnigraph.core.repository import Repository
 from omnigraph.core.revisions import Revisions
 from omnigraph.errors import Code, Conflict, Forbidden, InvalidInput, NotFound
@@ -117,7 +117,7 @@ def test_what_cannot_be_renamed(graph: Repository) -> None:
     assert refused(OLD, NEW) is Code.BRANCH_PROTECTED
     graph.refs.protect(OLD, protected=False)
     operation = graph.ids.new()
-    with PROCESS.working(operation):
+    with LIVE_OPERATIONS.working(operation):
         graph._writes.arm(
             prepare(graph, {PERSON: people("c")}, base=graph.snapshot(OLD)), operation
         )

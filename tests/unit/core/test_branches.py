@@ -7,7 +7,7 @@ import pytest
 
 from omnigraph.core.failpoints import Fp
 from omnigraph.core.layout import fork_mark, fork_name
-from omnigraph.core.locks.liveness import PROCESS
+from omnigraph.core.locks.liveness import LIVE_OPERATIONS
 from omnigraph.core.repository import Repository
 from omnigraph.errors import (
     Code,
@@ -200,7 +200,7 @@ def test_a_branch_that_is_being_written_to_is_not_deleted(graph: Repository) -> 
     graph.create_branch(DEV)
     prepared = prepare(graph, {PERSON: people("c")}, base=graph.snapshot(DEV))
     operation = graph.ids.new()
-    with PROCESS.working(operation):
+    with LIVE_OPERATIONS.working(operation):
         graph._writes.arm(prepared, operation)
         error = refused(lambda: graph.delete_branch(DEV), Conflict, Code.BRANCH_IN_USE)
         assert error.details["operations"] == [operation]

@@ -32,8 +32,8 @@ DOC, CITES = "node:Doc", "edge:Cites"
 
 def test_the_index_follows_the_type_of_the_property() -> None:
     catalog = compile_schema(SCHEMA)
-    wishes = {(wish.column, wish.kind) for wish in wanted_indexes(catalog.node_by_name["Doc"])}
-    assert wishes == {
+    specs = {(spec.column, spec.kind) for spec in wanted_indexes(catalog.node_by_name["Doc"])}
+    assert specs == {
         ("id", Btree()),
         ("slug", Btree()),
         ("slug", Fts()),
@@ -44,7 +44,7 @@ def test_the_index_follows_the_type_of_the_property() -> None:
         ("seen", Btree()),
         ("vector", Vector(Metric.L2, 4)),
     }
-    ends = {(wish.column, wish.kind) for wish in wanted_indexes(catalog.edge_by_name["Cites"])}
+    ends = {(spec.column, spec.kind) for spec in wanted_indexes(catalog.edge_by_name["Cites"])}
     assert ends == {(name, Btree()) for name in ("id", "src", "dst", "weight")}
 
 

@@ -105,16 +105,16 @@ def test_who_gives_up_waiting_leaves_the_queue() -> None:
         with (
             pytest.raises(Cancelled),
             limited(SystemClock(), None, token),
-            writer_queue.again("root", "main"),
+            writer_queue.starting_over("root", "main"),
         ):
             seen.append("got in")
 
     def wait() -> None:
-        with writer_queue.again("root", "main"):
+        with writer_queue.starting_over("root", "main"):
             seen.append("waited")
 
     impatient, patient = threading.Thread(target=give_up), threading.Thread(target=wait)
-    with writer_queue.again("root", "main"):
+    with writer_queue.starting_over("root", "main"):
         impatient.start()
         waiting(name, 2)
         patient.start()

@@ -42,7 +42,7 @@ def test_a_receipt_stands_for_what_was_written(tmp_path: Path) -> None:
 
 def test_rows_of_fragments_that_are_folded_are_told(tmp_path: Path) -> None:
     rows = grown(tmp_path, FANOUT)
-    held = rows.tables.folded(rows.table)
+    held = rows.tables.fragments_to_compact(rows.table)
     assert len(held) == FANOUT
     gone = addresses(rows, "3-3", "7-0")
     receipt = rows.tables.delete(rows.table, gone, held=held)

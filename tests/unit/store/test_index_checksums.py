@@ -41,9 +41,9 @@ def tables(root: Root) -> Tables:
     return open_tables(root, durable=False)
 
 
-def made(tables: Tables, *wishes: IndexSpec) -> Pin:
+def made(tables: Tables, *specs: IndexSpec) -> Pin:
     pin = Pin("t", tables.create("t", ROWS.schema, rows=ROWS))
-    staged = tables.stage_indexes(tables.open(pin), wishes, uuid="u")
+    staged = tables.stage_indexes(tables.open(pin), specs, uuid="u")
     assert staged is not None
     return Pin("t", tables.land(staged))
 

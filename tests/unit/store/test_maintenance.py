@@ -70,7 +70,7 @@ def kept(tables: Tables, pin: Pin, uuids: Iterator[str]) -> tuple[tuple[Staged, 
     draft = maintenance.draft(table, plan, rewritten, uuid=next(uuids)) if rewritten else None
     at = pin if draft is None else draft.pin
     segments = [
-        maintenance.build(at, build.wish, part if draft is None else draft.stands_for(part))
+        maintenance.build(at, build.spec, part if draft is None else draft.stands_for(part))
         for build in plan.indexes
         for part in build.parts
     ]

@@ -47,22 +47,22 @@ def fragments(*rows: int, deleted: int = 0) -> tuple[FragmentInfo, ...]:
     )
 
 
-def segment(wish: IndexSpec, *covers: int, built_at: int = 1) -> SegmentInfo:
+def segment(spec: IndexSpec, *covers: int, built_at: int = 1) -> SegmentInfo:
     return SegmentInfo(
-        index=wish.name,
-        uuid=f"{wish.name}:{covers}",
+        index=spec.name,
+        uuid=f"{spec.name}:{covers}",
         fragments=frozenset(covers),
         built_at=built_at,
-        moves=not isinstance(wish.kind, Btree),
+        moves=not isinstance(spec.kind, Btree),
     )
 
 
-def planned(shape: Shape, *wishes: IndexSpec, rows: Rows | None = None) -> MaintenancePlan:
-    return plan_maintenance(shape, wishes, rows or Rows(), target_rows=TARGET)
+def planned(shape: Shape, *specs: IndexSpec, rows: Rows | None = None) -> MaintenancePlan:
+    return plan_maintenance(shape, specs, rows or Rows(), target_rows=TARGET)
 
 
-def parts(plan: MaintenancePlan, wish: IndexSpec) -> tuple[frozenset[int], ...]:
-    (found,) = [build.parts for build in plan.indexes if build.wish == wish] or [()]
+def parts(plan: MaintenancePlan, spec: IndexSpec) -> tuple[frozenset[int], ...]:
+    (found,) = [build.parts for build in plan.indexes if build.spec == spec] or [()]
     return found
 
 
@@ -116,12 +116,12 @@ def test_a_group_is_no_larger_than_a_file_should_be() -> None:
 
 def test_a_missing_index_is_built_over_everything() -> None:
     plan = planned(Shape(fragments=fragments(600, 600)), ORDERED, TEXT, NEAR)
-    assert all(parts(plan, wish) == (frozenset({0, 1}),) for wish in (ORDERED, TEXT, NEAR))
+    assert all(parts(plan, spec) == (frozenset({0, 1}),) for spec in (ORDERED, TEXT, NEAR))
     assert all(build.is_missing for build in plan.indexes)
 
 
 def test_what_covers_everything_is_left_alone() -> None:
-    covering = [segment(wish, 0, 1) for wish in (ORDERED, TEXT, NEAR)]
+    covering = [segment(spec, 0, 1) for spec in (ORDERED, TEXT, NEAR)]
     rows = Rows()
     shape = Shape(fragments=fragments(600, 600), segments=tuple(covering))
     assert not planned(shape, ORDERED, TEXT, NEAR, rows=rows)
@@ -129,11 +129,11 @@ def test_what_covers_everything_is_left_alone() -> None:
 
 
 def test_new_fragments_get_a_segment_of_their_own() -> None:
-    covering = [segment(wish, 0, built_at=7) for wish in (ORDERED, TEXT, NEAR)]
+    covering = [segment(spec, 0, built_at=7) for spec in (ORDERED, TEXT, NEAR)]
     rows = Rows()
     shape = Shape(fragments=fragments(900, 600), segments=tuple(covering))
     plan = planned(shape, ORDERED, TEXT, NEAR, rows=rows)
-    assert all(parts(plan, wish) == (frozenset({1}),) for wish in (ORDERED, TEXT, NEAR))
+    assert all(parts(plan, spec) == (frozenset({1}),) for spec in (ORDERED, TEXT, NEAR))
     assert plan.replaced == frozenset()
     assert rows.asked == ["older than 7", "v"]
     assert not any(build.is_missing for build in plan.indexes)
@@ -154,7 +154,7 @@ def test_fragments_of_a_segment_that_stays_are_not_mixed_with_others() -> None:
     plan = planned(shape, TEXT)
     assert plan.groups == ((0, 1), (3, 4))
     assert parts(plan, TEXT) == (frozenset({3, 4}),)
-    assert plan.torn == frozenset()
+    assert plan.dropped_first == frozenset()
 
 
 def test_segments_that_are_replaced_go_first_where_they_are_in_the_way() -> None:
@@ -163,7 +163,7 @@ def test_segments_that_are_replaced_go_first_where_they_are_in_the_way() -> None
     plan = planned(shape, TEXT)
     assert plan.groups == ((0, 1),)
     assert plan.replaced == {small.uuid}
-    assert plan.torn == {small.uuid}
+    assert plan.dropped_first == {small.uuid}
 
 
 def test_ordered_indexes_cover_rewritten_fragments_anew() -> None:
@@ -181,11 +181,11 @@ def test_what_an_ordered_index_has_left_decides_whether_it_stays() -> None:
     assert plan.groups == ((0, 1),)
     assert parts(plan, ORDERED) == (frozenset({0, 1, 2}),)
     assert plan.replaced == {ordered.uuid}
-    assert plan.torn == frozenset()
+    assert plan.dropped_first == frozenset()
 
 
 def test_many_updated_rows_have_their_word_index_built_anew() -> None:
-    covering = [segment(wish, 0) for wish in (ORDERED, TEXT, NEAR)]
+    covering = [segment(spec, 0) for spec in (ORDERED, TEXT, NEAR)]
     shape = Shape(fragments=fragments(900, 100), segments=tuple(covering))
     plan = planned(shape, ORDERED, TEXT, NEAR, rows=Rows(updated=frozenset({1})))
     assert parts(plan, TEXT) == (frozenset({0, 1}),)
@@ -194,7 +194,7 @@ def test_many_updated_rows_have_their_word_index_built_anew() -> None:
 
 
 def test_few_updated_rows_stay_without_words_and_by_themselves() -> None:
-    covering = [segment(wish, 0) for wish in (ORDERED, TEXT)]
+    covering = [segment(spec, 0) for spec in (ORDERED, TEXT)]
     shape = Shape(fragments=fragments(900, 10, 10, 10, 10), segments=tuple(covering))
     plan = planned(shape, ORDERED, TEXT, rows=Rows(updated=frozenset({1, 3})))
     assert plan.groups == ((1, 3), (2, 4))
@@ -222,7 +222,7 @@ def test_segments_of_fragments_that_are_gone_go_with_the_next_change() -> None:
 
 
 def test_indexes_that_nobody_asks_for_are_respected() -> None:
-    """A schema may have dropped the wish; the index is still there and must stay right."""
+    """A schema may have dropped the spec; the index is still there and must stay right."""
     shape = Shape(fragments=fragments(10, 10, 10, 10), segments=(segment(TEXT, 0, 1),))
     assert planned(shape).groups == ((0, 1), (2, 3))
 
@@ -267,12 +267,12 @@ def shapes(draw: st.DrawFn) -> Shape:
         for each in fragments(*sizes)
     )
     segments = []
-    for wish in (ORDERED, TEXT, NEAR):
+    for spec in (ORDERED, TEXT, NEAR):
         owners = [draw(st.sampled_from(["", "a", "b", "c"])) for _ in sizes]
         for owner in "abc":
             covers = [number for number, each in enumerate(owners) if each == owner]
             if covers:
-                segments.append(segment(wish, *covers))
+                segments.append(segment(spec, *covers))
     return Shape(fragments=found, segments=tuple(segments))
 
 
@@ -300,7 +300,7 @@ def done(shape: Shape, plan: MaintenancePlan) -> Shape:
 
     segments = []
     for each in shape.segments:
-        if each.uuid in plan.torn:
+        if each.uuid in plan.dropped_first:
             continue
         for group in new:
             inside = each.fragments.intersection(group)
@@ -314,7 +314,7 @@ def done(shape: Shape, plan: MaintenancePlan) -> Shape:
     for build in plan.indexes:
         for part, group in product(build.parts, new):
             assert len(part.intersection(group)) in (0, len(group)), "a group is divided"
-        segments += [segment(build.wish, *moved(part)) for part in build.parts]
+        segments += [segment(build.spec, *moved(part)) for part in build.parts]
     return Shape(fragments=tuple(after), segments=tuple(segments))
 
 
@@ -322,8 +322,8 @@ def done(shape: Shape, plan: MaintenancePlan) -> Shape:
 def test_one_round_is_enough(shape: Shape) -> None:
     after = done(shape, planned(shape, ORDERED, TEXT, NEAR))
     live = {each.id for each in after.fragments}
-    for wish in (ORDERED, TEXT, NEAR):
-        covers = [each.fragments & live for each in after.of(wish.name)]
+    for spec in (ORDERED, TEXT, NEAR):
+        covers = [each.fragments & live for each in after.of(spec.name)]
         assert sum(map(len, covers)) == len(frozenset().union(*covers)), "covered twice"
         assert frozenset().union(*covers) == live
     assert not planned(after, ORDERED, TEXT, NEAR)
@@ -380,15 +380,15 @@ def test_what_comes_bit_by_bit_stays_in_few_pieces(sizes: list[int]) -> None:
         total = sum(each.rows for each in shape.fragments)
         few = total.bit_length() + 2 * total // TARGET + 1
         assert len(shape.fragments) <= few
-        assert all(len(shape.of(wish.name)) <= few for wish in (ORDERED, TEXT))
+        assert all(len(shape.of(spec.name)) <= few for spec in (ORDERED, TEXT))
     assert written <= sum(sizes) * sum(sizes).bit_length()
 
 
 def test_damaged_segments_are_replaced() -> None:
-    for wish in (ORDERED, TEXT, NEAR):
-        sound = (segment(wish, 0), segment(wish, 1))
+    for spec in (ORDERED, TEXT, NEAR):
+        sound = (segment(spec, 0), segment(spec, 1))
         shape = Shape(fragments=fragments(TARGET, TARGET), segments=sound)
-        assert not planned(shape, wish)
-        plan = planned(replace(shape, segments=(sound[0], replace(sound[1], damaged=True))), wish)
-        assert 1 in parts(plan, wish)[0]
+        assert not planned(shape, spec)
+        plan = planned(replace(shape, segments=(sound[0], replace(sound[1], damaged=True))), spec)
+        assert 1 in parts(plan, spec)[0]
         assert sound[1].uuid in plan.replaced

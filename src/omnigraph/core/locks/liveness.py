@@ -59,7 +59,7 @@ class LiveOperations:
 
 
 # One per process: two handles of one graph must know of each other's writes.
-PROCESS: Final = LiveOperations()
+LIVE_OPERATIONS: Final = LiveOperations()
 
 _EVER_US: Final = 1 << 62  # older than any lease
 

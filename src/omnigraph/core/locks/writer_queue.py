@@ -86,7 +86,7 @@ _registry_lock: Final = threading.Lock()
 
 
 @contextmanager
-def _through(*name: str, can_end: bool = False) -> Iterator[bool]:
+def _holding(*name: str, can_end: bool = False) -> Iterator[bool]:
     """Hold one gate; yields whether it had to be waited for."""
     with _registry_lock:
         gate = _registry.setdefault(name, _Gate())
@@ -109,7 +109,7 @@ def writing(root: str, branch: str, table_keys: Iterable[str]) -> Iterator[None]
     """Hold the gates of a write to these tables of a branch."""
     with ExitStack() as stack:
         for key in sorted(set(table_keys)):
-            stack.enter_context(_through(root, "table", branch, key, can_end=True))
+            stack.enter_context(_holding(root, "table", branch, key, can_end=True))
         yield
 
 
@@ -123,7 +123,7 @@ def preparing(root: str, branch: str, table_keys: Iterable[str]) -> Iterator[boo
     """
     with ExitStack() as stack:
         gates = [
-            _through(root, "prepare", branch, key, can_end=True) for key in sorted(set(table_keys))
+            _holding(root, "prepare", branch, key, can_end=True) for key in sorted(set(table_keys))
         ]
         waited = [stack.enter_context(gate) for gate in gates]
         yield any(waited)
@@ -132,21 +132,21 @@ def preparing(root: str, branch: str, table_keys: Iterable[str]) -> Iterator[boo
 @contextmanager
 def publishing(root: str, branch: str) -> Iterator[None]:
     """Hold the gate of a branch's head, for the length of one publish."""
-    with _through(root, "head", branch):
+    with _holding(root, "head", branch):
         yield
 
 
 @contextmanager
 def branching(root: str) -> Iterator[None]:
     """Hold the gate of making and deleting branches."""
-    with _through(root, "branches"):
+    with _holding(root, "branches"):
         yield
 
 
 @contextmanager
-def again(root: str, branch: str) -> Iterator[None]:
+def starting_over(root: str, branch: str) -> Iterator[None]:
     """Hold the gate of starting over on a branch. Stands before all others."""
-    with _through(root, "again", branch, can_end=True):
+    with _holding(root, "again", branch, can_end=True):
         yield
 
 

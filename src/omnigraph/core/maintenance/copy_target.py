@@ -14,7 +14,7 @@ from omnigraph.core.failpoints import Fp, guarded
 from omnigraph.core.init import graph_exists, refuse_foreign_files
 from omnigraph.core.layout import CLAIMS, COPY_MARK, INIT_CLAIM, MANIFEST
 from omnigraph.core.locks.claims import Claim, open_claims
-from omnigraph.core.locks.liveness import PROCESS
+from omnigraph.core.locks.liveness import LIVE_OPERATIONS
 from omnigraph.core.repository import Components
 from omnigraph.core.schema.schema_state import AcceptedSchema, SchemaFiles
 from omnigraph.errors import Busy, Code, Conflict
@@ -39,7 +39,7 @@ class CopyTarget:
             InvalidInput: There are other files.
         """
         parts = self._parts
-        claims = open_claims(parts.objects, parts.clock, parts.ids, PROCESS)
+        claims = open_claims(parts.objects, parts.clock, parts.ids, LIVE_OPERATIONS)
         try:
             with claims.holding(INIT_CLAIM, wait_us=0) as claim:
                 self._begin(source)

@@ -57,16 +57,16 @@ def wanted_indexes(entity: EntityType) -> tuple[IndexSpec, ...]:
     a word index for search; vectors get a nearest-neighbour index. Several columns together, lists
     and blobs get none: no reader could use it.
     """
-    wishes = [_ordered(name) for name in _fixed(entity)]
+    specs = [_ordered(name) for name in _fixed(entity)]
     single = {columns[0] for columns in entity.indexes if len(columns) == 1}
     # Writing a unique value looks for it; of several columns together one finds few enough.
     unique = {columns[0] for columns in entity.uniques}
     for item in entity.properties:
         if item.name in single or item.name in entity.key:
-            wishes += _wishes(item)
+            specs += _specs(item)
         elif item.name in unique and item.type.is_scalar:
-            wishes.append(_ordered(item.name))
-    return tuple(wishes)
+            specs.append(_ordered(item.name))
+    return tuple(specs)
 
 
 def _fixed(entity: EntityType) -> tuple[str, ...]:
@@ -89,14 +89,14 @@ def fitting_indexes(
         if len(columns) == 1:
             names[columns[0], _use(name)] = name
     found: list[IndexSpec] = []
-    for wish in wanted_indexes(entity):
-        name = names.get((wish.column, _use(wish.name)), wish.name)
-        is_here = (wish.column, _use(wish.name)) in names
+    for spec in wanted_indexes(entity):
+        name = names.get((spec.column, _use(spec.name)), spec.name)
+        is_here = (spec.column, _use(spec.name)) in names
         number = 2
         while not is_here and name in taken:
-            name = f"{wish.column}_{number}_{_use(wish.name)}"
+            name = f"{spec.column}_{number}_{_use(spec.name)}"
             number += 1
-        found.append(replace(wish, name=name))
+        found.append(replace(spec, name=name))
     return tuple(found)
 
 
@@ -105,7 +105,7 @@ def _use(name: str) -> str:
     return name.rpartition("_")[2]
 
 
-def _wishes(item: Property) -> list[IndexSpec]:
+def _specs(item: Property) -> list[IndexSpec]:
     kind = item.type
     if kind.base is Base.VECTOR:
         metric = Metric.COSINE if item.metric is None else item.metric
@@ -140,12 +140,12 @@ def ensure_indices(
         table = repo.table(snapshot.pin(key))
         ready = []
         with storage_errors():
-            for wish in _missing(table, entity):
-                reason = not_yet(table, wish)
+            for spec in _missing(table, entity):
+                reason = not_yet(table, spec)
                 if reason is None:
-                    ready.append(wish)
+                    ready.append(spec)
                 else:
-                    pending.append(PendingIndex(table_key=key, column=wish.column, reason=reason))
+                    pending.append(PendingIndex(table_key=key, column=spec.column, reason=reason))
         if not ready:
             continue
         target = repo.writable_table(snapshot, key)
@@ -153,7 +153,7 @@ def ensure_indices(
             staged = repo.tables.stage_indexes(target, ready, uuid=repo.ids.new())
         if staged is not None:
             writes.append(TableWrite(table_key=key, staged=(staged,)))
-            built += [(key, wish.name) for wish in ready]
+            built += [(key, spec.name) for spec in ready]
     published = _published(repo, snapshot, writes, actor, message) if writes else None
     return IndexReport(published=published, built=tuple(built), pending=tuple(pending))
 
@@ -187,12 +187,12 @@ def filter_keys(
         if key not in keys or snapshot.pin(key).row_count < tuning.active.filtered_rows_min:
             continue
         with storage_errors():
-            wishes = _filters(repo.table(snapshot.pin(key)), entity)
-        if not wishes:
+            specs = _filters(repo.table(snapshot.pin(key)), entity)
+        if not specs:
             continue
         target = repo.writable_table(snapshot, key)
         with repo.preparing(snapshot):
-            staged = repo.tables.stage_indexes(target, wishes, uuid=repo.ids.new())
+            staged = repo.tables.stage_indexes(target, specs, uuid=repo.ids.new())
         if staged is not None:
             writes.append(TableWrite(table_key=key, staged=(staged,)))
     return _published(repo, snapshot, writes, actor, None) if writes else None
@@ -232,15 +232,15 @@ def _published(
 
 def _missing(table: Table, entity: EntityType) -> list[IndexSpec]:
     indexes = table.indexes()
-    wishes = fitting_indexes(entity, ((index.name, index.columns) for index in indexes))
+    specs = fitting_indexes(entity, ((index.name, index.columns) for index in indexes))
     known = {each.name for each in indexes if each.type != KEY_FILTER} - table.damaged_indexes()
-    return [wish for wish in wishes if wish.name not in known]
+    return [spec for spec in specs if spec.name not in known]
 
 
-def not_yet(table: Table, wish: IndexSpec) -> str | None:
+def not_yet(table: Table, spec: IndexSpec) -> str | None:
     """The reason for which an index cannot be built now; None when it can."""
     if table.row_count == 0:
         return "the table is empty"
-    if isinstance(wish.kind, Vector) and not TableProbe(table).has_values(wish.column):
+    if isinstance(spec.kind, Vector) and not TableProbe(table).has_values(spec.column):
         return "no entity has a vector"
     return None

@@ -286,7 +286,7 @@ def _stored(column: pa.Array, kind: ValueType, is_number: bool) -> pa.Array:
     """A column as it is stored.
 
     Raises:
-        Unfit: Some value cannot be stored.
+        ConversionFailed: Some value cannot be stored.
     """
     if kind.base is Base.VECTOR:
         return convert.vectors(column, kind.dim)

@@ -44,7 +44,7 @@ def dates(texts: pa.Array) -> pa.Date32Array:
     """Dates from texts such as `2024-03-31`.
 
     Raises:
-        Unfit: A text is no date.
+        ConversionFailed: A text is no date.
     """
     try:
         found = texts.cast(_DATE)
@@ -60,7 +60,7 @@ def datetimes(texts: pa.Array) -> pa.TimestampArray:
     """Moments from texts such as `2024-03-31T12:00:00Z`.
 
     Raises:
-        Unfit: A text is no date-time.
+        ConversionFailed: A text is no date-time.
     """
     if texts.null_count == len(texts):
         return pa.nulls(len(texts), _MOMENT)
@@ -145,7 +145,7 @@ def finite(numbers: pa.Array) -> pa.Array:
     """The same floats.
 
     Raises:
-        Unfit: One of them is infinite or no number.
+        ConversionFailed: One of them is infinite or no number.
     """
     if not _is_finite(numbers):
         raise ConversionFailed
@@ -156,7 +156,7 @@ def vectors(lists: pa.ListArray, dim: int) -> pa.FixedSizeListArray:
     """Vectors from lists of 32-bit floats; without a copy, unless some are null.
 
     Raises:
-        Unfit: A list is longer or shorter, an element is missing or not finite.
+        ConversionFailed: A list is longer or shorter, an element is missing or not finite.
     """
     if lists.null_count == len(lists):
         return pa.nulls(len(lists), pa.list_(pa.float32(), dim))
@@ -178,7 +178,7 @@ def blobs(texts: pa.Array) -> pa.LargeBinaryArray:
     """Bytes from texts such as `base64:aGk=`.
 
     Raises:
-        Unfit: A text is not that.
+        ConversionFailed: A text is not that.
     """
     values: list[bytes | None] = []
     for text in texts.to_pylist():

@@ -152,7 +152,7 @@ class ScanTask:
     plan: LoadPlan
     pin: Pin
     fragments: tuple[int, ...]
-    wishes: tuple[ColumnRequest, ...]
+    requests: tuple[ColumnRequest, ...]
     rows: int  # in these fragments
 
 
@@ -160,27 +160,27 @@ def scan_stored(task: ScanTask) -> ScanReceipt:
     """Send committed rows to their partitions. A task of a load."""
     plan = task.plan
     emitter = Emitter(plan.staging, plan.partitions)
-    columns = list(dict.fromkeys(name for wish in task.wishes for name in wish.columns))
+    columns = list(dict.fromkeys(name for request in task.requests for name in request.columns))
     with plan.worker_tables.errors():
         table = plan.worker_tables.tables.open(task.pin)
         for rows in _scan(table, columns, fragments=task.fragments):
             plan.stop.check()
-            for wish in task.wishes:
-                part = rows.select(list(wish.columns))
-                for name in wish.columns[: wish.keys]:
+            for request in task.requests:
+                part = rows.select(list(request.columns))
+                for name in request.columns[: request.keys]:
                     if part.column(name).null_count:
                         part = part.filter(part.column(name).is_valid())
-                emitter.add(stored_channel(wish.key, wish.columns), part, wish.keys)
+                emitter.add(stored_channel(request.key, request.columns), part, request.keys)
         return ScanReceipt(staged_parts=emitter.close())
 
 
 def scan_tasks(
-    plan: LoadPlan, base: LoadBase, wishes: Iterable[ColumnRequest], rows_max: int = 1 << 22
+    plan: LoadPlan, base: LoadBase, requests: Iterable[ColumnRequest], rows_max: int = 1 << 22
 ) -> list[ScanTask]:
     """Divide the reading of committed tables into tasks."""
     by_key: dict[str, list[ColumnRequest]] = {}
-    for wish in wishes:
-        by_key.setdefault(wish.key, []).append(wish)
+    for request in requests:
+        by_key.setdefault(request.key, []).append(request)
     tasks: list[ScanTask] = []
     for key, wanted in sorted(by_key.items()):
         stored = base.tables[key]
@@ -199,6 +199,6 @@ def scan_tasks(
 
 
 def _task(
-    plan: LoadPlan, pin: Pin, group: Sequence[int], wishes: Sequence[ColumnRequest], rows: int
+    plan: LoadPlan, pin: Pin, group: Sequence[int], requests: Sequence[ColumnRequest], rows: int
 ) -> ScanTask:
-    return ScanTask(plan=plan, pin=pin, fragments=tuple(group), wishes=tuple(wishes), rows=rows)
+    return ScanTask(plan=plan, pin=pin, fragments=tuple(group), requests=tuple(requests), rows=rows)

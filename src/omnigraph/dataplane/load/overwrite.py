@@ -66,7 +66,7 @@ def retained(
                 yield node, edge, end, (end, ID, ROW_ADDRESS, *extra)
 
 
-def retained_wishes(catalog: Catalog, base: LoadBase) -> list[ColumnRequest]:
+def retained_requests(catalog: Catalog, base: LoadBase) -> list[ColumnRequest]:
     """The committed rows that partitions need for this."""
     return [
         ColumnRequest(key=key_of(edge), columns=columns)

@@ -39,7 +39,7 @@ from omnigraph.dataplane.load.overwrite import (
     OrphanTask,
     find_orphans,
     retained,
-    retained_wishes,
+    retained_requests,
 )
 from omnigraph.dataplane.load.plan import LoadPlan, key_of
 from omnigraph.dataplane.load.receipt import Fragments, ReadReceipt
@@ -131,7 +131,10 @@ class Stages:
         self, verdict: Verdict, tables: Mapping[str, Table]
     ) -> Mapping[str, list[DeletionReceipt]]:
         """Write the deletion files of tables for the rows that go; the receipts, by table key."""
-        held = {key: self._plan.worker_tables.tables.folded(table) for key, table in tables.items()}
+        held = {
+            key: self._plan.worker_tables.tables.fragments_to_compact(table)
+            for key, table in tables.items()
+        }
         tasks = deletion_tasks(self._plan, verdict.dead, tables, held)
         found: dict[str, list[DeletionReceipt]] = {}
         for number, receipt in self._numbered("delete", write_deletions, tasks):
@@ -189,7 +192,7 @@ class Stages:
     def _find_orphans(self, verdict: Verdict, cascade: bool) -> None:
         if not any(retained(self._plan.catalog, self._base)):
             return
-        self._scan(retained_wishes(self._plan.catalog, self._base))
+        self._scan(retained_requests(self._plan.catalog, self._base))
         edges = (edge for _, edge, _, _ in retained(self._plan.catalog, self._base))
         shares = self._shares({key_of(edge) for edge in edges})
         tasks = [
@@ -211,7 +214,7 @@ class Stages:
     def _judge(self, verdict: Verdict) -> None:
         if not self._channels and not self._base.replaced:
             return
-        self._scan(self._wishes())
+        self._scan(self._requests())
         tasks = [
             JudgeTask(
                 plan=self._plan, base=self._base, partitions=group, is_divided=self._is_divided
@@ -221,11 +224,13 @@ class Stages:
         for found in self._run("judge", judge_partitions, tasks):
             verdict.violations.merge(found.violations)
 
-    def _scan(self, wishes: Iterable[ColumnRequest]) -> None:
+    def _scan(self, requests: Iterable[ColumnRequest]) -> None:
         """Send committed rows to their partitions, if there are any."""
         if not self._is_divided:
             return
-        wanted = {wish for wish in wishes if self._base.tables[wish.key].rows} - self._stored
+        wanted = {
+            request for request in requests if self._base.tables[request.key].rows
+        } - self._stored
         self._stored |= wanted
         tasks = scan_tasks(self._plan, self._base, sorted(wanted, key=lambda w: (w.key, w.columns)))
         for found in self._run("scan", scan_stored, tasks):
@@ -233,30 +238,30 @@ class Stages:
 
     # -- what the judges need of committed rows ----------------------------------------------------
 
-    def _wishes(self) -> list[ColumnRequest]:
+    def _requests(self) -> list[ColumnRequest]:
         catalog, replaced = self._plan.catalog, self._base.replaced
-        wishes: list[ColumnRequest] = []
+        requests: list[ColumnRequest] = []
         for node in catalog.nodes:
             key = key_of(node)
             ends = ends_of(catalog, node)
             named = any(self._has(ends_channel(edge.name, end)) for edge, end in ends)
             left = any(end == "src" and self._leaves(edge) for edge, end in ends)
             if key not in replaced and (named or left or self._adds(key)):
-                wishes.append(ColumnRequest(key=key, columns=(ID,)))
+                requests.append(ColumnRequest(key=key, columns=(ID,)))
         for edge in catalog.edges:
             key = key_of(edge)
             if key not in replaced and self._adds(key):
-                wishes.append(ColumnRequest(key=key, columns=(ID,)))
+                requests.append(ColumnRequest(key=key, columns=(ID,)))
             if self._counts(edge):
-                wishes.append(ColumnRequest(key=key, columns=("src",)))
+                requests.append(ColumnRequest(key=key, columns=("src",)))
         for entity in (*catalog.nodes, *catalog.edges):
             key = key_of(entity)
-            wishes += [
+            requests += [
                 ColumnRequest(key=key, columns=(*columns, ID), keys=len(columns))
                 for columns in uniques(entity)
                 if key not in replaced and self._has(values_channel(key, columns))
             ]
-        return wishes
+        return requests
 
     def _adds(self, key: str) -> bool:
         """True if the ids of the type must be new."""
@@ -299,7 +304,7 @@ class Stages:
             return {key for key in self._base.tables if self._has(ids_channel(key))}
         if stage == "orphans":
             return {key_of(edge) for _, edge, _, _ in retained(self._plan.catalog, self._base)}
-        return {wish.key for wish in self._wishes()}
+        return {request.key for request in self._requests()}
 
     # -- running -----------------------------------------------------------------------------------
 

@@ -40,7 +40,7 @@ class IndexTask:
 
     worker_tables: WorkerTables
     pin: Pin
-    wish: IndexSpec
+    spec: IndexSpec
     fragments: frozenset[int]
     rows: int  # how many that are, for the progress
 
@@ -57,7 +57,7 @@ def rewrite(task: RewriteTask) -> RewriteReceipt:
 def build(task: IndexTask) -> SegmentReceipt:
     """Build a piece of an index."""
     with storage_errors():
-        return task.worker_tables.tables.maintenance.build(task.pin, task.wish, task.fragments)
+        return task.worker_tables.tables.maintenance.build(task.pin, task.spec, task.fragments)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,7 +99,7 @@ class Job:
                 yield IndexTask(
                     worker_tables=worker_tables,
                     pin=self.table.pin if draft is None else draft.pin,
-                    wish=build.wish,
+                    spec=build.spec,
                     fragments=part if draft is None else draft.stands_for(part),
                     rows=sum(rows[fragment] for fragment in part),
                 )
@@ -121,17 +121,17 @@ def plan_job(entity: EntityType, pin: TablePin, table: Table, *, target_rows: in
     """Look at a table."""
     shape = read_shape(table)
     known = {segment.index for segment in shape.segments}
-    wishes = []
+    specs = []
     pending = []
     existing = ((segment.index, segment.columns) for segment in shape.segments)
-    for wish in fitting_indexes(entity, existing):
-        reason = None if wish.name in known else not_yet(table, wish)
+    for spec in fitting_indexes(entity, existing):
+        reason = None if spec.name in known else not_yet(table, spec)
         if reason is None:
-            wishes.append(wish)
+            specs.append(spec)
         else:
             key = table_key(entity.kind, entity.name)
-            pending.append(PendingIndex(table_key=key, column=wish.column, reason=reason))
-    plan = plan_maintenance(shape, wishes, TableProbe(table), target_rows=target_rows)
+            pending.append(PendingIndex(table_key=key, column=spec.column, reason=reason))
+    plan = plan_maintenance(shape, specs, TableProbe(table), target_rows=target_rows)
     return Job(pin=pin, table=table, shape=shape, plan=plan, pending=tuple(pending))
 
 
@@ -150,8 +150,8 @@ def report(job: Job, done: Done | None) -> OptimizedTable:
     before = len(job.shape.fragments)
     made = {} if done is None or done.draft is None else done.draft.fragments
     change = sum(len(new) - len(group) for group, new in made.items())
-    built = tuple(build.wish.name for build in job.plan.indexes if build.is_missing)
-    folded = tuple(build.wish.name for build in job.plan.indexes if not build.is_missing)
+    built = tuple(build.spec.name for build in job.plan.indexes if build.is_missing)
+    folded = tuple(build.spec.name for build in job.plan.indexes if not build.is_missing)
     return OptimizedTable(
         table_key=job.pin.table_key,
         fragments_before=before,

@@ -247,7 +247,7 @@ class Adjacency:
         """The name of a file of the edges; it includes the states of the nodes at both ends."""
         if self.edge.place("") is None:
             return None
-        marks = [each.mark for each in (self.source, self.target)]
+        marks = [each.cache_key for each in (self.source, self.target)]
         if None in marks:
             return None
         digest = blake2b("\n".join(map(str, marks)).encode(), digest_size=_MARK_BYTES)

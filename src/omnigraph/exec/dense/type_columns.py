@@ -111,7 +111,7 @@ class TypeContext(Protocol):
         """The change between two versions; None when it is too large or unknown."""
         ...
 
-    def mark(self, pin: TablePin) -> str | None:
+    def cache_key(self, pin: TablePin) -> str | None:
         """A name that no other version of any table has; None if there is none."""
         ...
 
@@ -256,15 +256,15 @@ class TypeColumns:
         return self._context.table(self.pin)
 
     @cached_property
-    def mark(self) -> str | None:
+    def cache_key(self) -> str | None:
         """A name that no other version of any table has, in this graph and others."""
-        return self._context.mark(self.pin)
+        return self._context.cache_key(self.pin)
 
     def place(self, name: str) -> str | None:
         """The name under which a structure is saved on disk; None if it is not."""
         if self.size < self._context.saved_rows_min or self._context.disk_cache is None:
             return None
-        return None if self.mark is None else f"{self.mark}/{name}"
+        return None if self.cache_key is None else f"{self.cache_key}/{name}"
 
     def is_saved(self, name: str) -> bool:
         """True if an earlier process saved something."""

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from omnigraph.exec import tuning
-from omnigraph.exec.large_text import roomy
+from omnigraph.exec.large_text import with_wide_offsets
 from omnigraph.exec.view import MISSING, Counts, Handles
 
 _Number = TypeVar("_Number", bound=np.generic)
@@ -124,7 +124,7 @@ def derived_array(
 
 def derived_column(column: pa.Array, delta: VersionDelta, fresh: pa.Array) -> pa.Array:
     """A column after a delta; `fresh` are the values at `delta.written`."""
-    column = roomy(column, column.nbytes + fresh.nbytes)
+    column = with_wide_offsets(column, column.nbytes + fresh.nbytes)
     if fresh.type != column.type:
         fresh = fresh.cast(column.type)
     places = delta.written

@@ -128,7 +128,7 @@ class ViewCache:
         with storage_errors():
             return table_delta(table, since, columns, rows_max=rows_max)
 
-    def mark(self, pin: TablePin) -> str | None:
+    def cache_key(self, pin: TablePin) -> str | None:
         """A name that no other version of any table has; None if there is none.
 
         Structures of a version that is not stored any more, or damaged, may still be in memory.

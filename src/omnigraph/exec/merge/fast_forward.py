@@ -47,7 +47,7 @@ def taken_over(repo: Repository, sides: TypeSides) -> TakenOver | None:
     diff = repo.type_diff(ours, theirs, sides.entity)
     if diff.added.count < tuning.active.fast_forward_rows_min:
         return None
-    if not repo.tables.grafter.can_graft(repo.tables.open(ours.pin), diff.added):
+    if not repo.tables.fragment_copier.can_copy(repo.tables.open(ours.pin), diff.added):
         return None
     if _is_loaded_anew(diff):
         counts = ChangeCounts(inserted=diff.added.count, deleted=diff.removed.count)
@@ -62,11 +62,11 @@ def stage(repo: Repository, ours: GraphVersion, item: TakenOver) -> TableWrite:
     # On a branch the first write forks the table; the rows keep their places there.
     table = repo.writable_table(ours, item.key)
     removed, uuid = item.diff.removed, repo.ids.new()
-    receipts = repo.tables.grafter.graft(table, item.diff.added)
+    receipts = repo.tables.fragment_copier.copy(table, item.diff.added)
     if removed.count == table.row_count:
         staged = repo.tables.stage_replacement(table, receipts, uuid=uuid)
         return TableWrite(table_key=item.key, staged=(staged,))
-    folded = repo.tables.folded(table)
+    folded = repo.tables.fragments_to_compact(table)
     held = [_live_rows(removed, number) for number in removed.fragments if number in folded]
     gone = DeletionReceipt(
         removed=tuple(number for number in removed.fragments if number not in folded),

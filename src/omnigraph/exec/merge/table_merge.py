@@ -60,7 +60,7 @@ class MergedTable:
     doubtful: set[int] = field(default_factory=set)
 
 
-def spoken_name(column: str) -> str:
+def display_name(column: str) -> str:
     """The name that a conflict has for a column."""
     return _ENDS.get(column, column)
 
@@ -378,7 +378,7 @@ class TableMerge:
             about: Sequence[str] = ()
             if cells is not None:
                 about = [
-                    spoken_name(c)
+                    display_name(c)
                     for c, hit in zip(self.columns, cells[number], strict=True)
                     if hit
                 ]
@@ -404,7 +404,7 @@ class TableMerge:
         chosen = np.flatnonzero(there)
         if len(chosen):
             rows = self.rows.read(keys.take(pa.array(chosen)), side)
-            rows = rows.rename_columns(list(map(spoken_name, rows.column_names)))
+            rows = rows.rename_columns(list(map(display_name, rows.column_names)))
             for place, row in zip(chosen.tolist(), rows.to_pylist(), strict=True):
                 found[place] = row
         return found

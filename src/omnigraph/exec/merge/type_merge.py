@@ -15,7 +15,7 @@ from omnigraph.dataplane.changes.table_changes import AFTER, BEFORE
 from omnigraph.exec.merge.images import MergedImages
 from omnigraph.exec.merge.merged_rows import OURS, addresses_of
 from omnigraph.exec.merge.schemas import TypeSides
-from omnigraph.exec.merge.table_merge import MergedTable, TableMerge, spoken_name
+from omnigraph.exec.merge.table_merge import MergedTable, TableMerge, display_name
 from omnigraph.exec.mutate.committed import CommittedRows
 from omnigraph.exec.schema_change.validation import is_tightened
 from omnigraph.lang.ir.expr import ConstValue
@@ -187,7 +187,7 @@ class TypeMerge:
 
     def disputed_in(self, columns: Sequence[str]) -> pa.Array:
         """The ids of entities whose existence or whose values in some columns are a conflict."""
-        about = {spoken_name(name) for name in columns}
+        about = {display_name(name) for name in columns}
         found = [
             item.id
             for item in self.outcome.conflicts

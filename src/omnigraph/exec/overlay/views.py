@@ -79,7 +79,7 @@ class OverlayViews:
         """A pinned table with the changes."""
         return OverlaidTable(self._views.table(pin), self._overlays[pin.table_key])
 
-    def mark(self, pin: TablePin) -> str | None:
+    def cache_key(self, pin: TablePin) -> str | None:
         """None: nothing of it is saved."""
         return None
 

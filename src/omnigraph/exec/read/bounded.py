@@ -13,7 +13,7 @@ from omnigraph.lang.query.search import EDITS_MAX
 
 
 @dataclass(frozen=True, slots=True)
-class Bounded:
+class BoundedParameter:
     """A parameter that sets how a search works."""
 
     expr: Param
@@ -33,16 +33,16 @@ class Bounded:
             raise InvalidInput(Code.PARAMS_INVALID, text)
 
 
-def bounded(plan: ReadPlan) -> tuple[Bounded, ...]:
+def bounded(plan: ReadPlan) -> tuple[BoundedParameter, ...]:
     """The parameters of a plan that have bounds; the compiler has checked what is constant."""
     ends: list[Expr | None] = [plan.ranking, *(item.expr for item in plan.outputs)]
     fusions = [
-        Bounded(item.k, 1, None, "k of rrf")
+        BoundedParameter(item.k, 1, None, "k of rrf")
         for item in ends
         if isinstance(item, Rrf) and isinstance(item.k, Param)
     ]
     typos = [
-        Bounded(match.edits, 0, EDITS_MAX, "the number of edits")
+        BoundedParameter(match.edits, 0, EDITS_MAX, "the number of edits")
         for predicate in predicates(plan.pipeline)
         for match in text_matches(predicate)
         if isinstance(match.edits, Param)

@@ -13,14 +13,14 @@ from typing import assert_never
 from omnigraph.core.schema.arrow_types import arrow_type
 from omnigraph.exec.read.conditions import EntityCondition, FilterStep
 from omnigraph.exec.read.expand import (
-    ArriveStep,
-    CloseStep,
+    ClosedHopStep,
     DegreeStep,
     HopEdgesStep,
+    HopFromAllStep,
     HopStep,
-    ReachStep,
+    MultiHopStep,
 )
-from omnigraph.exec.read.fold import Multiplicity, Tail
+from omnigraph.exec.read.fold import Multiplicity, StepOutput
 from omnigraph.exec.read.intersect import IntersectStep
 from omnigraph.exec.read.join import AntiJoinStep, OptionalStep, ReadStep, UnlinkedStep
 from omnigraph.exec.read.scan import JoinStep, ScanStep, joinable, lookup
@@ -40,21 +40,21 @@ class JoinOp:
 
 
 @dataclass(frozen=True, slots=True)
-class ArriveOp:
+class HopFromAllOp:
     """A scan of a whole type and the hop out of it, when only the targets matter."""
 
     expand: Expand
 
 
 @dataclass(frozen=True, slots=True)
-class CommonOp:
+class CommonNeighbourOp:
     """A hop and the edge that ties its target to the rows, when the target itself is not read."""
 
     hop: Expand
     closing: Expand
 
 
-StepOp = Op | JoinOp | ArriveOp | CommonOp
+StepOp = Op | JoinOp | HopFromAllOp | CommonNeighbourOp
 
 
 class Builder:
@@ -99,8 +99,8 @@ class Builder:
             needed = there & after[place]
             again = any(multiplies(item) for item in ops[place + 1 :])
             folds = needed != there and (ends or again)
-            tail = Tail(tuple(sorted(needed)), mode, folds=folds, again=again)
-            built.append(self._step(op, tail))
+            output = StepOutput(tuple(sorted(needed)), mode, folds=folds, again=again)
+            built.append(self._step(op, output))
             kept = needed
         return built
 
@@ -113,7 +113,7 @@ class Builder:
                 and self._is_single(hop)
                 and var not in live_after(ops, live)[1]
             ):
-                return [ArriveOp(hop), *rest]
+                return [HopFromAllOp(hop), *rest]
             case _:
                 return ops
 
@@ -131,79 +131,81 @@ class Builder:
                 and all(item.edge_var is None and self._is_single(item) for item in (op, last))
                 and last.target not in after[place]
             ):
-                found[-1] = CommonOp(last, op)
+                found[-1] = CommonNeighbourOp(last, op)
             else:
                 found.append(op)
         return found
 
     # -- steps -----------------------------------------------------------------------------
 
-    def _step(self, op: StepOp, tail: Tail) -> ReadStep:
+    def _step(self, op: StepOp, output: StepOutput) -> ReadStep:
         match op:
             case Scan():
-                return self._scan(op, tail)
+                return self._scan(op, output)
             case JoinOp(scan, column, other):
                 label = (
                     f"join {scan.var}: {scan.entity.name} on {column} = {other.var}.{other.column}"
                 )
-                return JoinStep(self._scan(scan, tail), column, other, tail, label=label)
+                return JoinStep(self._scan(scan, output), column, other, output, label=label)
             case Expand():
-                return self._expand(op, tail)
-            case ArriveOp(hop):
+                return self._expand(op, output)
+            case HopFromAllOp(hop):
                 label = f"count {_arrow(hop)} by the degrees of all {hop.target}"
-                return ArriveStep(hop, self._target_condition(hop), tail, label=label)
-            case CommonOp(hop, closing):
-                return self._common(hop, closing, tail)
+                return HopFromAllStep(hop, self._target_condition(hop), output, label=label)
+            case CommonNeighbourOp(hop, closing):
+                return self._common(hop, closing, output)
             case Filter(predicate):
-                return FilterStep(predicate, tail, label="filter")
+                return FilterStep(predicate, output, label="filter")
             case AntiJoin():
-                return self._anti(op, tail)
+                return self._anti(op, output)
             case OptionalJoin():
-                return self._optional(op, tail)
+                return self._optional(op, output)
             case _:
                 assert_never(op)
 
-    def _scan(self, op: Scan, tail: Tail) -> ScanStep:
+    def _scan(self, op: Scan, output: StepOutput) -> ScanStep:
         entity = self.catalog.node_by_name[op.entity.name]
         found, rest = lookup(op.var, op.entity, entity, op.filters)
         condition = EntityCondition(op.var, op.entity, rest) if rest else None
         word = "scan" if found is None else "find"
         checks = f" where {len(rest)} conditions hold" if rest else ""
         label = f"{word} {op.var}: {op.entity.name}{checks}"
-        return ScanStep(op.var, op.entity, found, condition, tail, label=label)
+        return ScanStep(op.var, op.entity, found, condition, output, label=label)
 
-    def _expand(self, op: Expand, tail: Tail) -> ReadStep:
+    def _expand(self, op: Expand, output: StepOutput) -> ReadStep:
         nullable = op.source in self.nullable or (op.closes and op.target in self.nullable)
         condition = self._target_condition(op)
         edges = _condition(op.edge_var or "", op.edge, op.edge_filters)
         single = self._is_single(op)
-        unseen = condition is None and op.target not in tail.live and not op.closes
+        unseen = condition is None and op.target not in output.live and not op.closes
         if op.edge_var is not None:
             if (
                 unseen
                 and edges is None
-                and op.edge_var not in tail.live
-                and tail.mode is not Multiplicity.ROWS
+                and op.edge_var not in output.live
+                and output.mode is not Multiplicity.ROWS
             ):
-                return DegreeStep(op, tail, nullable=nullable, label=f"count {_arrow(op)}")
+                return DegreeStep(op, output, nullable=nullable, label=f"count {_arrow(op)}")
             label = f"expand {_arrow(op)} by edge"
-            return HopEdgesStep(op, condition, edges, tail, nullable=nullable, label=label)
+            return HopEdgesStep(op, condition, edges, output, nullable=nullable, label=label)
         if not single:
             chains = self._chains(op)
             label = f"reach {_arrow(op)} in {op.low}..{op.high} hops"
-            return ReachStep(op, condition, tail, chains=chains, nullable=nullable, label=label)
+            return MultiHopStep(
+                op, condition, output, chains=chains, nullable=nullable, label=label
+            )
         if op.closes:
-            return CloseStep(op, tail, nullable=nullable, label=f"close {_arrow(op)}")
-        if unseen and tail.mode is not Multiplicity.ROWS:
-            return DegreeStep(op, tail, nullable=nullable, label=f"count {_arrow(op)} by degree")
-        return HopStep(op, condition, tail, nullable=nullable, label=f"expand {_arrow(op)}")
+            return ClosedHopStep(op, output, nullable=nullable, label=f"close {_arrow(op)}")
+        if unseen and output.mode is not Multiplicity.ROWS:
+            return DegreeStep(op, output, nullable=nullable, label=f"count {_arrow(op)} by degree")
+        return HopStep(op, condition, output, nullable=nullable, label=f"expand {_arrow(op)}")
 
-    def _common(self, hop: Expand, closing: Expand, tail: Tail) -> ReadStep:
+    def _common(self, hop: Expand, closing: Expand, output: StepOutput) -> ReadStep:
         owner = closing.source if closing.target == hop.target else closing.target
         nullable = not self.nullable.isdisjoint((hop.source, owner))
         label = f"count {_arrow(hop)} where {_arrow(closing)}"
         condition = self._target_condition(hop)
-        return IntersectStep(hop, closing, condition, tail, nullable=nullable, label=label)
+        return IntersectStep(hop, closing, condition, output, nullable=nullable, label=label)
 
     def _target_condition(self, op: Expand) -> EntityCondition | None:
         return _condition(op.target, op.target_entity, op.filters)
@@ -218,26 +220,26 @@ class Builder:
 
     # -- inner pipelines -------------------------------------------------------------------
 
-    def _anti(self, op: AntiJoin, tail: Tail) -> ReadStep:
+    def _anti(self, op: AntiJoin, output: StepOutput) -> ReadStep:
         match op.inner:
             case (Expand(low=1, closes=False, filters=(), edge_filters=()) as hop,):
                 nullable = hop.source in self.nullable
                 return UnlinkedStep(
-                    hop, tail, nullable=nullable, label=f"without {_arrow(hop)} by degree"
+                    hop, output, nullable=nullable, label=f"without {_arrow(hop)} by degree"
                 )
         number = self._number()
         live = frozenset({number})
         inner = self.steps(op.inner, frozenset(op.outer) | live, live, Multiplicity.SET)
         label = f"without [{'; '.join(step.label for step in inner)}]"
-        return AntiJoinStep(op.outer, inner, number, tail, label=label)
+        return AntiJoinStep(op.outer, inner, number, output, label=label)
 
-    def _optional(self, op: OptionalJoin, tail: Tail) -> ReadStep:
+    def _optional(self, op: OptionalJoin, output: StepOutput) -> ReadStep:
         number = self._number()
-        binds = tuple(name for name in op.binds if name in tail.live)
+        binds = tuple(name for name in op.binds if name in output.live)
         live = frozenset({number, *binds})
-        inner = self.steps(op.inner, frozenset({number, *op.outer}), live, tail.mode)
+        inner = self.steps(op.inner, frozenset({number, *op.outer}), live, output.mode)
         label = f"optional [{'; '.join(step.label for step in inner)}]"
-        return OptionalStep(op.outer, binds, inner, number, tail, label=label)
+        return OptionalStep(op.outer, binds, inner, number, output, label=label)
 
     def _number(self) -> str:
         """A name for row numbers that no variable has."""
@@ -296,7 +298,7 @@ def binds_of(op: StepOp) -> frozenset[str]:
         case Expand():
             names = {op.target} if op.edge_var is None else {op.target, op.edge_var}
             return frozenset(names)
-        case ArriveOp(hop):
+        case HopFromAllOp(hop):
             return frozenset({hop.target})
         case OptionalJoin():
             return frozenset(op.binds)
@@ -312,7 +314,7 @@ def _reads(op: StepOp) -> frozenset[str]:
             return frozenset(variables_in(predicate))
         case AntiJoin(outer) | OptionalJoin(outer):
             return frozenset(outer)
-        case CommonOp(hop, closing):
+        case CommonNeighbourOp(hop, closing):
             return frozenset({hop.source, closing.source, closing.target} - {hop.target})
         case JoinOp(_, _, other):
             return frozenset({other.var})

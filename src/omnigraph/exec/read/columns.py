@@ -23,7 +23,7 @@ from omnigraph.lang.values import NUMERIC, Base, ValueType
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 # In a query the ends of an edge are called as the load format calls them.
-SPOKEN = {"src": "from", "dst": "to"}
+DISPLAY_NAMES = {"src": "from", "dst": "to"}
 # The same as `Array.take` without what it spends on finding out what to call.
 _TAKE: Final = pc.get_function("array_take")
 _INDEX: Final = pa.int32()
@@ -51,7 +51,7 @@ class StoredColumn:
             return self.view.take(self.entity, self.column, self.handles)
         return reader.take(self.view, self.entity, self.column, self.handles, self.type)
 
-    def settled(self, reader: ColumnReader) -> ComputedColumn:
+    def materialized(self, reader: ColumnReader) -> ComputedColumn:
         """The same column with nothing left to read."""
         return ComputedColumn(self.arrow(reader), self.type)
 
@@ -75,20 +75,20 @@ class EntityColumn:
         """The same column for some of the rows."""
         return EntityColumn(self.view, self.entity, self.columns, self.handles[places], self.type)
 
-    def settled(self, reader: ColumnReader) -> EntityColumn:
+    def materialized(self, reader: ColumnReader) -> EntityColumn:
         """The same column with nothing left to read."""
         return replace(self, read={item.name: self._take(item, reader) for item in self.columns})
 
     def arrow(self, reader: ColumnReader | None = None) -> pa.Array:
         """The values as structs, null where the entity is missing."""
         known = reader or ColumnReader()
-        names = [SPOKEN.get(item.name, item.name) for item in self.columns]
+        names = [DISPLAY_NAMES.get(item.name, item.name) for item in self.columns]
         arrays = [self._take(item, known) for item in self.columns]
         return pa.StructArray.from_arrays(arrays, names, mask=pa.array(self.handles < 0))
 
     def python(self, reader: ColumnReader) -> list[Any]:
         """The values as dictionaries, None where the entity is missing."""
-        names = [SPOKEN.get(item.name, item.name) for item in self.columns]
+        names = [DISPLAY_NAMES.get(item.name, item.name) for item in self.columns]
         parts = [self._python(item, reader) for item in self.columns]
         found = [dict(zip(names, cells, strict=True)) for cells in zip(*parts, strict=True)]
         there = (self.handles >= 0).tolist()
@@ -119,7 +119,7 @@ class ComputedColumn:
             return ComputedColumn(self.array.slice(start, max(stop - start, 0)), self.type)
         return ComputedColumn(taken(self.array, places), self.type)
 
-    def settled(self, _reader: ColumnReader) -> ComputedColumn:
+    def materialized(self, _reader: ColumnReader) -> ComputedColumn:
         """The same column with nothing left to read."""
         return self
 
@@ -146,7 +146,7 @@ class ConstantColumn:
             return ConstantColumn(self.value, len(range(*places.indices(self.rows))), self.type)
         return ConstantColumn(self.value, len(places), self.type)
 
-    def settled(self, _reader: ColumnReader) -> ConstantColumn:
+    def materialized(self, _reader: ColumnReader) -> ConstantColumn:
         """The same column with nothing left to read."""
         return self
 

@@ -12,7 +12,7 @@ from omnigraph.exec import tuning
 from omnigraph.exec.evaluate import EvalContext, holds
 from omnigraph.exec.read.bounded import text_matches
 from omnigraph.exec.read.dictionary import dictionary_column
-from omnigraph.exec.read.fold import Tail
+from omnigraph.exec.read.fold import StepOutput
 from omnigraph.exec.read.frame import Frame
 from omnigraph.exec.read.run import Run
 from omnigraph.exec.view import Handles, Mask
@@ -104,18 +104,18 @@ class EntityCondition:
 class FilterStep:
     """A predicate on rows, of any number of variables."""
 
-    __slots__ = ("label", "negates", "predicate", "tail")
+    __slots__ = ("label", "negates", "output", "predicate")
 
-    def __init__(self, predicate: Predicate, tail: Tail, *, label: str) -> None:
+    def __init__(self, predicate: Predicate, output: StepOutput, *, label: str) -> None:
         """Keep rows for which the predicate is true."""
         self.predicate = predicate
-        self.tail = tail
+        self.output = output
         self.label = label
         self.negates = _negates_text(predicate)
 
     def __call__(self, frame: Frame, run: Run) -> Frame:
         """The rows that pass."""
-        return self.tail.kept(frame.keep(self.mask(frame, run)))
+        return self.output.kept(frame.keep(self.mask(frame, run)))
 
     def mask(self, frame: Frame, run: Run) -> Mask:
         """For each row whether it passes."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from omnigraph.exec import tuning
 from omnigraph.exec.read.conditions import EntityCondition
-from omnigraph.exec.read.fold import Multiplicity, Tail
+from omnigraph.exec.read.fold import Multiplicity, StepOutput
 from omnigraph.exec.read.frame import Frame, distinct, multiplied
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.read.run import Run
@@ -18,7 +18,7 @@ from omnigraph.lang.ir.ops import Expand, Towards
 from omnigraph.runtime import cancellation
 
 
-class Walk:
+class BoundedTraversal:
     """Bounded traversal along one edge type between nodes of one type.
 
     A node counts at its shortest distance. The source is at distance 1 of itself by a stored
@@ -128,15 +128,15 @@ class Walk:
 REVERSED: Final = {Towards.OUT: Towards.IN, Towards.IN: Towards.OUT, Towards.BOTH: Towards.BOTH}
 
 
-class Along:
+class EdgeStep:
     """A step along one edge of the plan; `nullable` says that an end may be missing."""
 
-    __slots__ = ("label", "nullable", "op", "tail")
+    __slots__ = ("label", "nullable", "op", "output")
 
-    def __init__(self, op: Expand, tail: Tail, *, nullable: bool, label: str) -> None:
+    def __init__(self, op: Expand, output: StepOutput, *, nullable: bool, label: str) -> None:
         """Follow `op`."""
         self.op = op
-        self.tail = tail
+        self.output = output
         self.nullable = nullable
         self.label = label
 
@@ -144,10 +144,10 @@ class Along:
         """Refuse what would not fit before it is made."""
         if len(sources) >= tuning.active.bounded_sources_min:
             found = int(run.view.degrees(self.op.edge, self.op.towards, sources).sum())
-            run.limits.check(found, len(self.tail.live))
+            run.limits.check(found, len(self.output.live))
 
 
-class HopStep(Along):
+class HopStep(EdgeStep):
     """One hop to the distinct nodes at the other end."""
 
     __slots__ = ("condition",)
@@ -156,13 +156,13 @@ class HopStep(Along):
         self,
         op: Expand,
         condition: EntityCondition | None,
-        tail: Tail,
+        output: StepOutput,
         *,
         nullable: bool,
         label: str,
     ) -> None:
         """Follow `op` to nodes that meet a condition."""
-        super().__init__(op, tail, nullable=nullable, label=label)
+        super().__init__(op, output, nullable=nullable, label=label)
         self.condition = condition
 
     def __call__(self, frame: Frame, run: Run) -> Frame:
@@ -173,14 +173,14 @@ class HopStep(Along):
         sources = frame.vars[op.source]
         self._ask_first(sources, run)
         slices = run.view.neighbours(op.edge, op.towards, sources)
-        run.limits.check(len(slices.targets), len(self.tail.live))
+        run.limits.check(len(slices.targets), len(self.output.live))
         mask = None if self.condition is None else self.condition.mask(run, slices.targets)
-        return self.tail.expanded(
+        return self.output.expanded(
             frame, slices.counts, {op.target: slices.targets}, mask, op.target
         )
 
 
-class HopEdgesStep(Along):
+class HopEdgesStep(EdgeStep):
     """One hop with a row per edge; closed when the target is bound already."""
 
     __slots__ = ("condition", "edge_condition", "edge_var")
@@ -190,13 +190,13 @@ class HopEdgesStep(Along):
         op: Expand,
         condition: EntityCondition | None,
         edge_condition: EntityCondition | None,
-        tail: Tail,
+        output: StepOutput,
         *,
         nullable: bool,
         label: str,
     ) -> None:
         """Follow `op`, which names its edges."""
-        super().__init__(op, tail, nullable=nullable, label=label)
+        super().__init__(op, output, nullable=nullable, label=label)
         self.edge_var = op.edge_var or ""
         self.condition = condition
         self.edge_condition = edge_condition
@@ -209,7 +209,7 @@ class HopEdgesStep(Along):
         sources = frame.vars[op.source]
         self._ask_first(sources, run)
         slices = run.view.edges(op.edge, op.towards, sources)
-        run.limits.check(len(slices.targets), len(self.tail.live))
+        run.limits.check(len(slices.targets), len(self.output.live))
         edges = slices.edges
         assert edges is not None
         mask: Mask | None = None
@@ -222,10 +222,10 @@ class HopEdgesStep(Along):
         fresh = {self.edge_var: edges}
         if not op.closes:
             fresh[op.target] = slices.targets
-        return self.tail.expanded(frame, slices.counts, fresh, mask)
+        return self.output.expanded(frame, slices.counts, fresh, mask)
 
 
-class CloseStep(Along):
+class ClosedHopStep(EdgeStep):
     """A hop between two bound nodes: keeps the rows in which it exists."""
 
     __slots__ = ()
@@ -237,10 +237,10 @@ class CloseStep(Along):
             frame = present(present(frame, op.source), op.target)
         sources, targets = frame.vars[op.source], frame.vars[op.target]
         linked = run.view.linked(op.edge, op.towards, sources, targets)
-        return self.tail.kept(frame.keep(linked))
+        return self.output.kept(frame.keep(linked))
 
 
-class ReachStep(Along):
+class MultiHopStep(EdgeStep):
     """Several hops, open or closed."""
 
     __slots__ = ("chains", "condition", "walk")
@@ -249,17 +249,17 @@ class ReachStep(Along):
         self,
         op: Expand,
         condition: EntityCondition | None,
-        tail: Tail,
+        output: StepOutput,
         *,
         chains: bool,
         nullable: bool,
         label: str,
     ) -> None:
         """Follow `op`; an edge between two types cannot be followed twice, it never `chains`."""
-        super().__init__(op, tail, nullable=nullable, label=label)
+        super().__init__(op, output, nullable=nullable, label=label)
         self.condition = condition
         self.chains = chains
-        self.walk = Walk(op.edge, op.towards, op.low, op.high if chains else 1)
+        self.walk = BoundedTraversal(op.edge, op.towards, op.low, op.high if chains else 1)
 
     def __call__(self, frame: Frame, run: Run) -> Frame:
         """The rows with what they reach."""
@@ -273,13 +273,13 @@ class ReachStep(Along):
             owners = np.repeat(np.arange(len(slices.counts)), slices.counts)
             keys = owners * _width(slices) + slices.targets
             there = np.isin(wanted, keys) & (frame.vars[op.target] < _width(slices))
-            return self.tail.kept(frame.keep(there))
-        if op.target not in self.tail.live and self.condition is None:
-            return counted(frame, slices.counts[rows], self.tail)
-        run.limits.check(int(slices.counts[rows].sum()), len(self.tail.live))
+            return self.output.kept(frame.keep(there))
+        if op.target not in self.output.live and self.condition is None:
+            return counted(frame, slices.counts[rows], self.output)
+        run.limits.check(int(slices.counts[rows].sum()), len(self.output.live))
         spread = _spread(slices, rows)
         mask = None if self.condition is None else self.condition.mask(run, spread.targets)
-        return self.tail.expanded(frame, spread.counts, {op.target: spread.targets}, mask)
+        return self.output.expanded(frame, spread.counts, {op.target: spread.targets}, mask)
 
     def _slices(self, sources: Handles, run: Run) -> tuple[NeighbourSlices, Counts]:
         """The nodes that each distinct source reaches, and the source of each row."""
@@ -295,7 +295,7 @@ class ReachStep(Along):
         return self.walk.reach(run.view, distinct, size, run.limits), rows
 
 
-class DegreeStep(Along):
+class DegreeStep(EdgeStep):
     """A hop to nodes that are not read: only their number counts."""
 
     __slots__ = ()
@@ -310,21 +310,21 @@ class DegreeStep(Along):
             counts = run.view.degrees(op.edge, op.towards, sources)
         else:
             counts = run.view.edges(op.edge, op.towards, frame.vars[op.source]).counts
-        return counted(frame, counts, self.tail)
+        return counted(frame, counts, self.output)
 
 
-class ArriveStep:
+class HopFromAllStep:
     """A hop from all nodes of a type that are not read: its targets, as often as reached."""
 
-    __slots__ = ("condition", "label", "op", "tail")
+    __slots__ = ("condition", "label", "op", "output")
 
     def __init__(
-        self, op: Expand, condition: EntityCondition | None, tail: Tail, *, label: str
+        self, op: Expand, condition: EntityCondition | None, output: StepOutput, *, label: str
     ) -> None:
         """Arrive along `op` from everywhere."""
         self.op = op
         self.condition = condition
-        self.tail = tail
+        self.output = output
         self.label = label
 
     def __call__(self, frame: Frame, run: Run) -> Frame:
@@ -333,20 +333,22 @@ class ArriveStep:
         if self.condition is not None:
             counts = np.where(self.condition.whole(run), counts, 0)
         targets = np.flatnonzero(counts)
-        weights = None if self.tail.mode is Multiplicity.SET else counts[targets]
+        weights = None if self.output.mode is Multiplicity.SET else counts[targets]
         found = Frame(len(targets), {self.op.target: targets.astype(np.int32)}, weights)
-        return self.tail.kept(found)
+        return self.output.kept(found)
 
 
-def counted(frame: Frame, counts: Counts, tail: Tail) -> Frame:
+def counted(frame: Frame, counts: Counts, output: StepOutput) -> Frame:
     """The rows whose count is not zero, each counting that many times more."""
     there = counts > 0
     whole = frame.whole
     if not there.all():
         places = np.flatnonzero(there)
         frame, counts, whole = frame.pick(places, frame.order), counts[places], None
-    weights = frame.weights if tail.mode is Multiplicity.SET else multiplied(frame.weights, counts)
-    return tail.kept(Frame(frame.rows, frame.vars, weights, frame.order, whole))
+    weights = (
+        frame.weights if output.mode is Multiplicity.SET else multiplied(frame.weights, counts)
+    )
+    return output.kept(Frame(frame.rows, frame.vars, weights, frame.order, whole))
 
 
 def present(frame: Frame, var: str) -> Frame:

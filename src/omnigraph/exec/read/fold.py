@@ -1,4 +1,4 @@
-"""Drops variables that are not read any more, and folds the rows that become equal."""
+"""The output of a step: variables that are not read any more go, and equal rows become one."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ class Multiplicity(Enum):
     SET = auto()  # only that there are some
 
 
-class Tail:
-    """The last part of every operator: keeping live variables and folding equal rows.
+class StepOutput:
+    """The output of a step: its rows with the live variables, equal rows as one where that helps.
 
     Attributes:
         live: The variables that are read later on.
         mode: What happens to rows that agree in them.
-        folds: Whether the operator is the last that needs some variable.
-        again: Whether later operators multiply rows, so that fewer rows pay off.
+        folds: Whether the step is the last that needs some variable.
+        again: Whether later steps multiply rows, so that fewer rows pay off.
     """
 
     __slots__ = ("again", "folds", "live", "mode")

@@ -11,7 +11,7 @@ import numpy.typing as npt
 from omnigraph.exec import tuning
 from omnigraph.exec.read.conditions import EntityCondition
 from omnigraph.exec.read.expand import REVERSED, both, counted, present
-from omnigraph.exec.read.fold import Tail
+from omnigraph.exec.read.fold import StepOutput
 from omnigraph.exec.read.frame import Frame, Index
 from omnigraph.exec.read.run import Run
 from omnigraph.exec.view import Counts, Handles, NeighbourSlices
@@ -28,14 +28,14 @@ class IntersectStep:
     is true if a node that the hop leads to is linked to the owner of its row.
     """
 
-    __slots__ = ("closing", "condition", "label", "nullable", "op", "owner", "tail", "towards")
+    __slots__ = ("closing", "condition", "label", "nullable", "op", "output", "owner", "towards")
 
     def __init__(
         self,
         op: Expand,
         closing: Expand,
         condition: EntityCondition | None,
-        tail: Tail,
+        output: StepOutput,
         *,
         nullable: bool,
         label: str,
@@ -46,7 +46,7 @@ class IntersectStep:
             op: The hop.
             closing: The edge between its target and the owner, written either way.
             condition: What the target must fulfil.
-            tail: What is kept.
+            output: What is kept.
             nullable: Whether the source or the owner may be missing.
             label: What it is called.
         """
@@ -56,7 +56,7 @@ class IntersectStep:
         self.owner = closing.source if forward else closing.target
         self.towards = closing.towards if forward else REVERSED[closing.towards]
         self.condition = condition
-        self.tail = tail
+        self.output = output
         self.nullable = nullable
         self.label = label
 
@@ -69,7 +69,7 @@ class IntersectStep:
         back = _Way(self.closing.edge, self.towards, frame.vars[self.owner])
         degrees = hop.degrees(run)
         if int(degrees.sum()) <= tuning.active.probed_nodes_max:
-            return counted(frame, self._one_by_one(hop, back, run), self.tail)
+            return counted(frame, self._one_by_one(hop, back, run), self.output)
         # What both lead to is found from either side; the shorter way is taken in each row.
         others = back.degrees(run)
         swapped = degrees > others
@@ -79,7 +79,7 @@ class IntersectStep:
             (np.flatnonzero(swapped), back, hop, others),
         ):
             counts[rows] = self._counts(walked.at(rows), marked.at(rows), steps[rows], run)
-        return counted(frame, counts, self.tail)
+        return counted(frame, counts, self.output)
 
     def _one_by_one(self, hop: _Way, back: _Way, run: Run) -> Counts:
         slices = hop.slices(run)

@@ -8,8 +8,8 @@ from typing import Protocol
 import numpy as np
 
 from omnigraph.exec import tuning
-from omnigraph.exec.read.expand import Along
-from omnigraph.exec.read.fold import Multiplicity, Tail, packed
+from omnigraph.exec.read.expand import EdgeStep
+from omnigraph.exec.read.fold import Multiplicity, StepOutput, packed
 from omnigraph.exec.read.frame import Frame, multiplied
 from omnigraph.exec.read.run import Run
 from omnigraph.exec.view import Counts, Handles, Mask
@@ -39,14 +39,14 @@ def run_steps(steps: Sequence[ReadStep], frame: Frame, run: Run) -> Frame | None
 class AntiJoinStep:
     """Keeps the rows for which an inner pipeline yields nothing."""
 
-    __slots__ = ("inner", "label", "number", "outer", "tail")
+    __slots__ = ("inner", "label", "number", "outer", "output")
 
     def __init__(
         self,
         outer: tuple[str, ...],
         inner: Sequence[ReadStep],
         number: str,
-        tail: Tail,
+        output: StepOutput,
         *,
         label: str,
     ) -> None:
@@ -54,7 +54,7 @@ class AntiJoinStep:
         self.outer = outer
         self.inner = tuple(inner)
         self.number = number
-        self.tail = tail
+        self.output = output
         self.label = label
 
     def __call__(self, frame: Frame, run: Run) -> Frame:
@@ -66,10 +66,10 @@ class AntiJoinStep:
             alone[end.vars[self.number]] = False
         if not alone.all():
             frame = frame.keep(alone if group is None else alone[group])
-        return self.tail.kept(frame)
+        return self.output.kept(frame)
 
 
-class UnlinkedStep(Along):
+class UnlinkedStep(EdgeStep):
     """Keeps the rows whose node has no edge of a type."""
 
     __slots__ = ()
@@ -85,13 +85,13 @@ class UnlinkedStep(Along):
         else:
             sources = None if frame.whole == op.source else handles
             alone = run.view.degrees(op.edge, op.towards, sources) == 0
-        return self.tail.kept(frame.keep(alone))
+        return self.output.kept(frame.keep(alone))
 
 
 class OptionalStep:
     """Joins the rows with what an inner pipeline yields, or with nothing."""
 
-    __slots__ = ("binds", "inner", "label", "number", "outer", "tail")
+    __slots__ = ("binds", "inner", "label", "number", "outer", "output")
 
     def __init__(
         self,
@@ -99,7 +99,7 @@ class OptionalStep:
         binds: tuple[str, ...],
         inner: Sequence[ReadStep],
         number: str,
-        tail: Tail,
+        output: StepOutput,
         *,
         label: str,
     ) -> None:
@@ -108,7 +108,7 @@ class OptionalStep:
         self.binds = binds
         self.inner = tuple(inner)
         self.number = number
-        self.tail = tail
+        self.output = output
         self.label = label
 
     def __call__(self, frame: Frame, run: Run) -> Frame:
@@ -123,16 +123,16 @@ class OptionalStep:
             alone[places] = False
         lonely = np.flatnonzero(alone)
         missing = np.full(len(lonely), -1, np.int32)
-        kept = frame.only([name for name in self.tail.live if name in frame.vars])
-        run.limits.check(len(places) + len(lonely), len(self.tail.live))
+        kept = frame.only([name for name in self.output.live if name in frame.vars])
+        run.limits.check(len(places) + len(lonely), len(self.output.live))
         joined = kept.pick(np.concatenate([places, lonely]))
         for name in self.binds:
             found = missing if end is None else np.concatenate([end.vars[name], missing])
             joined.vars[name] = found
-        if end is not None and end.weights is not None and self.tail.mode is Multiplicity.COUNTS:
+        if end is not None and end.weights is not None and self.output.mode is Multiplicity.COUNTS:
             counts = np.concatenate([end.weights, np.ones(len(lonely), np.int64)])
             joined.weights = multiplied(joined.weights, counts)
-        return self.tail.kept(joined)
+        return self.output.kept(joined)
 
 
 def _distinct_outer(

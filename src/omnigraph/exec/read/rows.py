@@ -80,11 +80,11 @@ class Rows(Sequence[dict[str, Any]]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def settled(self) -> Rows:
+    def materialized(self) -> Rows:
         """The same rows, with nothing left to read."""
         prepare(self._columns)
         reader = ColumnReader(self._limits.bytes_max)
-        found = [item.settled(reader) for item in checked(self._columns)]
+        found = [item.materialized(reader) for item in checked(self._columns)]
         return Rows(self.columns, found, self._count, self._limits)
 
     def to_pylist(self) -> list[dict[str, Any]]:

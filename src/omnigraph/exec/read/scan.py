@@ -12,7 +12,7 @@ from omnigraph.exec.compare import exactly
 from omnigraph.exec.evaluate import constant
 from omnigraph.exec.large_text import concatenated
 from omnigraph.exec.read.conditions import EntityCondition
-from omnigraph.exec.read.fold import Multiplicity, Tail
+from omnigraph.exec.read.fold import Multiplicity, StepOutput
 from omnigraph.exec.read.frame import Frame, multiplied
 from omnigraph.exec.read.run import Run
 from omnigraph.exec.view import Handles
@@ -143,7 +143,7 @@ def _texts(given: ConstValue) -> list[str]:
 class ScanStep:
     """The entities of a type beside each row."""
 
-    __slots__ = ("condition", "entity", "label", "lookup", "tail", "var")
+    __slots__ = ("condition", "entity", "label", "lookup", "output", "var")
 
     def __init__(
         self,
@@ -151,7 +151,7 @@ class ScanStep:
         entity: EntityRef,
         found: Lookup | None,
         condition: EntityCondition | None,
-        tail: Tail,
+        output: StepOutput,
         *,
         label: str,
     ) -> None:
@@ -160,7 +160,7 @@ class ScanStep:
         self.entity = entity
         self.lookup = found
         self.condition = condition
-        self.tail = tail
+        self.output = output
         self.label = label
 
     def candidates(self, run: Run) -> Handles | None:
@@ -178,9 +178,9 @@ class ScanStep:
         """Every row with every entity."""
         handles = self.candidates(run)
         count = run.view.size(self.entity) if handles is None else len(handles)
-        if self.var not in self.tail.live and self.tail.mode is not Multiplicity.ROWS:
+        if self.var not in self.output.live and self.output.mode is not Multiplicity.ROWS:
             return self._counted(frame, count)
-        run.limits.check(frame.rows * count, len(self.tail.live))
+        run.limits.check(frame.rows * count, len(self.output.live))
         whole = self.var if handles is None else None
         if handles is None:
             handles = np.arange(count, dtype=np.int32)
@@ -190,28 +190,30 @@ class ScanStep:
                 order = (self.var,) if run.view.rank(self.entity, handles) is handles else None
             return Frame(count, {self.var: handles}, None, order, whole)
         counts = np.full(frame.rows, count)
-        return self.tail.expanded(frame, counts, {self.var: np.tile(handles, frame.rows)}, None)
+        return self.output.expanded(frame, counts, {self.var: np.tile(handles, frame.rows)}, None)
 
     def _counted(self, frame: Frame, count: int) -> Frame:
         if not count:
-            return self.tail.kept(frame.pick(np.empty(0, np.int64)))
-        if self.tail.mode is Multiplicity.SET:
-            return self.tail.kept(frame)
+            return self.output.kept(frame.pick(np.empty(0, np.int64)))
+        if self.output.mode is Multiplicity.SET:
+            return self.output.kept(frame)
         weights = multiplied(frame.weights, np.full(frame.rows, count))
-        return self.tail.kept(Frame(frame.rows, frame.vars, weights, frame.order, frame.whole))
+        return self.output.kept(Frame(frame.rows, frame.vars, weights, frame.order, frame.whole))
 
 
 class JoinStep:
     """The entities of a type whose column equals a column of the row."""
 
-    __slots__ = ("column", "label", "other", "scan", "tail")
+    __slots__ = ("column", "label", "other", "output", "scan")
 
-    def __init__(self, scan: ScanStep, column: str, other: Prop, tail: Tail, *, label: str) -> None:
+    def __init__(
+        self, scan: ScanStep, column: str, other: Prop, output: StepOutput, *, label: str
+    ) -> None:
         """Bind what `scan` finds where its `column` equals `other`."""
         self.scan = scan
         self.column = column
         self.other = other
-        self.tail = tail
+        self.output = output
         self.label = label
 
     def __call__(self, frame: Frame, run: Run) -> Frame:
@@ -228,11 +230,11 @@ class JoinStep:
         begins = np.searchsorted(ordered, left_codes, "left")
         counts = np.searchsorted(ordered, left_codes, "right") - begins
         counts[left_codes < 0] = 0
-        run.limits.check(int(counts.sum()), len(self.tail.live))
+        run.limits.check(int(counts.sum()), len(self.output.live))
         shifts = begins - (np.cumsum(counts) - counts)
         places = order[np.repeat(shifts, counts) + np.arange(int(counts.sum()))]
         found = places.astype(np.int32) if handles is None else handles[places]
-        return self.tail.expanded(frame, counts, {self.scan.var: found}, None)
+        return self.output.expanded(frame, counts, {self.scan.var: found}, None)
 
 
 def joinable(left: pa.DataType, right: pa.DataType) -> bool:

@@ -51,7 +51,7 @@ class RankKeys:
         """The places of the `count` first, in no order."""
         if len(self) <= count:
             return np.arange(len(self))
-        places = ApproximateValues(self.rough, self.slack).front(count)
+        places = ApproximateValues(self.rough, self.slack).smallest(count)
         if len(places) <= count:
             return places
         order = np.lexsort((self.ties[places], self.exact(places)))

@@ -158,7 +158,7 @@ class NearestQuery:
         if size <= count or count <= 0:
             everyone = np.arange(size, dtype=np.int32) if handles is None else handles
             return everyone if count > 0 else everyone[:0]
-        places = self.rough(handles).front(count)
+        places = self.rough(handles).smallest(count)
         return places.astype(np.int32) if handles is None else handles[places]
 
     def rough(self, handles: Handles | None) -> ApproximateValues:
@@ -205,7 +205,7 @@ class ApproximateValues:
     values: npt.NDArray[Any]
     slack: float
 
-    def front(self, count: int) -> npt.NDArray[np.int64]:
+    def smallest(self, count: int) -> npt.NDArray[np.int64]:
         """The places whose true value may be among the `count` smallest, out of more than that."""
         values = self.values
         strange = None

@@ -31,7 +31,7 @@ QUERY_WORDS_MAX: Final = 1_024
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Top:
+class RankedEntities:
     """The best entities, best first and equals by id, with their values."""
 
     handles: Handles
@@ -98,7 +98,7 @@ class Search:
         handles: Handles | None,
         count: int,
         context: EvalContext,
-    ) -> Top:
+    ) -> RankedEntities:
         """The best `count` of distinct candidates, and those that equal the last of them.
 
         Candidates without a value are never among them.
@@ -260,13 +260,13 @@ def _cut(
     ties: npt.NDArray[np.int32] | npt.NDArray[np.int64],
     *,
     descending: bool,
-) -> Top:
+) -> RankedEntities:
     keys = -numbers if descending else numbers
     order = np.lexsort((ties, keys))
     if len(order) > count:
         kept = keys[order] <= keys[order[count - 1]] if count > 0 else 0
         order = order[: int(np.count_nonzero(kept))]
-    return Top(handles[order], numbers[order])
+    return RankedEntities(handles[order], numbers[order])
 
 
 def query_words(query: Expr, context: EvalContext) -> list[str]:

@@ -27,7 +27,7 @@ B: Final = 0.75
 # A segment takes in its neighbours that are at most so many times larger than what comes.
 _FOLD_FACTOR: Final = 2
 
-_NOBODY: Final = np.zeros(0, np.int32)
+_NO_HANDLES: Final = np.zeros(0, np.int32)
 
 Scores = npt.NDArray[np.float64]
 
@@ -245,7 +245,7 @@ class TextIndex:
                 holders.append(handles if not holders else handles[before == 0])
                 before += gain
                 scores[handles] = before
-        return Relevance(scores, np.concatenate(holders) if holders else _NOBODY)
+        return Relevance(scores, np.concatenate(holders) if holders else _NO_HANDLES)
 
     # -- storing ---------------------------------------------------------------------------
 

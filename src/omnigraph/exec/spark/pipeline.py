@@ -16,8 +16,8 @@ from omnigraph.dataplane.spark.table_scan import Frame
 from omnigraph.errors import Code, Internal
 from omnigraph.exec.read.bounded import text_matches
 from omnigraph.exec.read.build import (
-    ArriveOp,
-    CommonOp,
+    CommonNeighbourOp,
+    HopFromAllOp,
     JoinOp,
     StepOp,
     live_after,
@@ -100,7 +100,7 @@ class Pipeline:
                 return self._anti(op, bound)
             case OptionalJoin():
                 return self._optional(op, bound, live, mode)
-            case ArriveOp() | CommonOp():
+            case HopFromAllOp() | CommonNeighbourOp():
                 raise Internal(Code.INTERNAL, "shortcuts are for the process")
             case _:
                 assert_never(op)

@@ -26,7 +26,7 @@ from omnigraph.exec.evaluate import EvalContext
 from omnigraph.exec.large_text import joined
 from omnigraph.exec.memory import too_large
 from omnigraph.exec.read.bounded import bounded, predicates, text_matches
-from omnigraph.exec.read.columns import SPOKEN, ComputedColumn, EntityColumn, ResultColumn
+from omnigraph.exec.read.columns import DISPLAY_NAMES, ComputedColumn, EntityColumn, ResultColumn
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.read.program import mode_of, read_at_the_end
 from omnigraph.exec.read.rows import Rows
@@ -84,7 +84,7 @@ class SparkRows(Rows):
             return super().to_spark(spark)
         return self._frame.toDF(*self.columns)
 
-    def settled(self) -> Rows:
+    def materialized(self) -> Rows:
         """The same rows, with nothing left to read."""
         return self._read()
 
@@ -117,7 +117,7 @@ def _column(item: OutputColumn, array: pa.ChunkedArray) -> ResultColumn:
     expr = item.expr
     read = {
         column.name: _cast(
-            pc.struct_field(whole, SPOKEN.get(column.name, column.name)), column.type
+            pc.struct_field(whole, DISPLAY_NAMES.get(column.name, column.name)), column.type
         )
         for column in expr.columns
     }

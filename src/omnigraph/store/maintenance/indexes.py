@@ -29,7 +29,7 @@ __all__ = ["build_segment", "existing_segments", "segments_of", "stage_indexes"]
 
 
 def build_segment(
-    files: Files, table: Table, wish: IndexSpec, fragments: Collection[int]
+    files: Files, table: Table, spec: IndexSpec, fragments: Collection[int]
 ) -> SegmentReceipt:
     """Build a segment over some fragments, durable on return. Runs on workers.
 
@@ -41,12 +41,12 @@ def build_segment(
     segment = storage_call(
         StorageCall.TABLE_INDEX,
         place,
-        lambda: _build(table.dataset, wish.column, wish.kind, wish.name, covered),
+        lambda: _build(table.dataset, spec.column, spec.kind, spec.name, covered),
     )
     segment = files.checksums.indexes.add_to_name(place, segment)
     created = files.of_index(place, segment.uuid)
     files.sync(place, created)
-    return SegmentReceipt(wish.name, segment, created)
+    return SegmentReceipt(spec.name, segment, created)
 
 
 def segments_of(receipts: Sequence[SegmentReceipt], built_at: int) -> list[Any]:
@@ -73,7 +73,7 @@ def existing_segments(table: Table) -> list[Any]:
 
 
 def stage_indexes(
-    files: Files, table: Table, *, wishes: Sequence[IndexSpec], uuid: str
+    files: Files, table: Table, *, specs: Sequence[IndexSpec], uuid: str
 ) -> Staged | None:
     """Build indexes over every fragment; each replaces an index of the same name.
 
@@ -81,10 +81,10 @@ def stage_indexes(
     """
     checked_uuid(uuid, table.pin.path)
     fragments = table.fragment_ids()
-    if not fragments or not wishes:
+    if not fragments or not specs:
         return None
-    receipts = [build_segment(files, table, wish, fragments) for wish in checked(wishes)]
-    names = {wish.name for wish in wishes}
+    receipts = [build_segment(files, table, spec, fragments) for spec in checked(specs)]
+    names = {spec.name for spec in specs}
     replaced = [each for each in existing_segments(table) if each.name in names]
     version, branch = table.pin.version, table.pin.branch
     operation = LanceOperation.CreateIndex(segments_of(receipts, version), replaced)

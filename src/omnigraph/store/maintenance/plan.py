@@ -47,14 +47,14 @@ class IndexBuild:
     """An index to build, wholly or in part.
 
     Attributes:
-        wish: Which one.
+        spec: Which one.
         parts: For each new segment, the fragments that it covers. These are fragments as they are
             now; what they are rewritten into stands for them.
         replaced: The segments that go.
         is_missing: There is no such index yet.
     """
 
-    wish: IndexSpec
+    spec: IndexSpec
     parts: tuple[frozenset[int], ...]
     replaced: frozenset[str] = frozenset()
     is_missing: bool = False
@@ -67,13 +67,13 @@ class MaintenancePlan:
     Attributes:
         groups: The fragments to rewrite; those of one group into one.
         indexes: The indexes to build.
-        torn: Segments that must go before the fragments are rewritten, because they cover a part
-            of a group. All of them are replaced.
+        dropped_first: Segments that must go before the fragments are rewritten, because they cover
+            a part of a group. All of them are replaced.
     """
 
     groups: tuple[tuple[int, ...], ...] = ()
     indexes: tuple[IndexBuild, ...] = ()
-    torn: frozenset[str] = frozenset()
+    dropped_first: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
         """True if there is anything to do."""
@@ -86,31 +86,31 @@ class MaintenancePlan:
 
 
 def plan_maintenance(
-    shape: Shape, wishes: Sequence[IndexSpec], probe: Probe, *, target_rows: int
+    shape: Shape, specs: Sequence[IndexSpec], probe: Probe, *, target_rows: int
 ) -> MaintenancePlan:
     """The maintenance that a table needs.
 
     Args:
         shape: How it lies in storage.
-        wishes: The indexes it should have; those that cannot be built yet are left out.
+        specs: The indexes it should have; those that cannot be built yet are left out.
         probe: Used only where the shape does not show it.
         target_rows: How many rows a full fragment has.
     """
     tiny = target_rows // tuning.active.tiny_share
     rows = {fragment.id: fragment.rows for fragment in shape.fragments}
     planner = _IndexPlanner(shape, probe, rows, tiny)
-    moving = [build for wish in wishes if (build := planner.moving(wish)) is not None]
+    moving = [build for spec in specs if (build := planner.moving(spec)) is not None]
     gone = frozenset().union(*(build.replaced for build in moving))
     kept = [each for each in shape.segments if each.moves and each.uuid not in gone]
     classes = _classes(shape.fragments, kept, moving)
     groups = tuple(_groups(classes, target_rows, 0 if shape.has_blobs else tiny))
     lost = frozenset(fragment for group in groups for fragment in group)
-    fixed = [build for wish in wishes if (build := planner.fixed(wish, lost)) is not None]
+    fixed = [build for spec in specs if (build := planner.fixed(spec, lost)) is not None]
     builds = (*moving, *fixed)
     return MaintenancePlan(
         groups=groups,
         indexes=tuple(planner.parted(build, groups) for build in builds),
-        torn=frozenset(
+        dropped_first=frozenset(
             segment.uuid
             for segment in shape.segments
             if segment.uuid in gone and any(_tears(segment, group) for group in groups)
@@ -127,37 +127,37 @@ class _IndexPlanner:
     rows: Mapping[int, int]  # of the fragments that are there
     tiny: int
 
-    def moving(self, wish: IndexSpec) -> IndexBuild | None:
+    def moving(self, spec: IndexSpec) -> IndexBuild | None:
         """The build that an index of row identities needs."""
-        if isinstance(wish.kind, Btree):
+        if isinstance(spec.kind, Btree):
             return None
-        known = self.shape.of(wish.name)
+        known = self.shape.of(spec.name)
         worn = {each.id for each in self.shape.fragments if _is_worn(each)}
         spoiled = [each for each in known if each.damaged or not worn.isdisjoint(each.fragments)]
-        bare = self._bare(wish, known)
-        build = self._folded(wish, known, bare, spoiled=spoiled)
-        if isinstance(wish.kind, Fts) and bare and len(build.replaced) < len(known):
+        bare = self._bare(spec, known)
+        build = self._folded(spec, known, bare, spoiled=spoiled)
+        if isinstance(spec.kind, Fts) and bare and len(build.replaced) < len(known):
             updated = self.probe.older(bare, max(segment.built_at for segment in known))
             if tuning.active.updated_share * self._count(updated) > sum(self.rows.values()):
-                return self._build(wish, self.rows.keys(), known)
+                return self._build(spec, self.rows.keys(), known)
             if updated:
-                build = self._folded(wish, known, bare - updated, spoiled=spoiled)
-        if isinstance(wish.kind, Vector) and build.replaced:
+                build = self._folded(spec, known, bare - updated, spoiled=spoiled)
+        if isinstance(spec.kind, Vector) and build.replaced:
             (whole,) = build.parts
-            if not self.probe.has_values(wish.column, whole):
+            if not self.probe.has_values(spec.column, whole):
                 build = replace(build, parts=(frozenset(),))
         return build if build.parts[0] or build.replaced else None
 
-    def fixed(self, wish: IndexSpec, lost: frozenset[int]) -> IndexBuild | None:
+    def fixed(self, spec: IndexSpec, lost: frozenset[int]) -> IndexBuild | None:
         """The build that an index of row addresses needs; it loses the fragments in `lost`."""
-        if not isinstance(wish.kind, Btree):
+        if not isinstance(spec.kind, Btree):
             return None
-        known = self.shape.of(wish.name)
-        bare = self._bare(wish, known) | lost
+        known = self.shape.of(spec.name)
+        bare = self._bare(spec, known) | lost
         spoiled = [each for each in known if each.damaged or each.stands_in]
         if not bare and not spoiled:
             return None
-        return self._folded(wish, known, bare, spoiled=spoiled, lost=lost)
+        return self._folded(spec, known, bare, spoiled=spoiled, lost=lost)
 
     def parted(self, build: IndexBuild, groups: Iterable[tuple[int, ...]]) -> IndexBuild:
         """Divide the fragments of an index among segments, without dividing a group."""
@@ -167,21 +167,21 @@ class _IndexPlanner:
         units += [(fragment,) for fragment in sorted(whole - grouped)]
         packs = _packed(units, lambda unit: (self._count(unit),), (tuning.active.segment_rows,))
         parts = [frozenset(fragment for unit in pack for fragment in unit) for pack in packs]
-        if isinstance(build.wish.kind, Vector) and len(parts) > 1:
+        if isinstance(build.spec.kind, Vector) and len(parts) > 1:
             # Lance cannot train on nothing.
-            parts = [part for part in parts if self.probe.has_values(build.wish.column, part)]
+            parts = [part for part in parts if self.probe.has_values(build.spec.column, part)]
         return replace(build, parts=tuple(parts))
 
-    def _bare(self, wish: IndexSpec, known: Sequence[SegmentInfo]) -> frozenset[int]:
+    def _bare(self, spec: IndexSpec, known: Sequence[SegmentInfo]) -> frozenset[int]:
         """The fragments that an index could cover and does not."""
         bare = frozenset(self.rows.keys() - _covered(known))
         # Whether there is anything for a missing index was asked before.
-        folds = bare and known and isinstance(wish.kind, Vector)
-        return frozenset() if folds and not self.probe.has_values(wish.column, bare) else bare
+        folds = bare and known and isinstance(spec.kind, Vector)
+        return frozenset() if folds and not self.probe.has_values(spec.column, bare) else bare
 
     def _folded(
         self,
-        wish: IndexSpec,
+        spec: IndexSpec,
         known: Sequence[SegmentInfo],
         bare: frozenset[int],
         *,
@@ -192,7 +192,7 @@ class _IndexPlanner:
         left = {segment: self._left(segment, lost) for segment in known}
         fragments = bare.union(*(left[segment] for segment in spoiled))
         if not fragments:
-            return self._build(wish, fragments, ())
+            return self._build(spec, fragments, ())
         small = {
             segment: rows
             for segment, there in left.items()
@@ -201,19 +201,19 @@ class _IndexPlanner:
         }
         merged = _merged(small.items(), self._count(fragments) + self.tiny)
         fragments = fragments.union(*(left[segment] for segment in merged))
-        return self._build(wish, fragments, [*spoiled, *merged])
+        return self._build(spec, fragments, [*spoiled, *merged])
 
     def _left(self, segment: SegmentInfo, lost: frozenset[int]) -> frozenset[int]:
         return (segment.fragments & self.rows.keys()) - lost
 
     def _build(
-        self, wish: IndexSpec, fragments: Collection[int], replaced: Iterable[SegmentInfo]
+        self, spec: IndexSpec, fragments: Collection[int], replaced: Iterable[SegmentInfo]
     ) -> IndexBuild:
         return IndexBuild(
-            wish=wish,
+            spec=spec,
             parts=(frozenset(fragments),),
             replaced=frozenset(segment.uuid for segment in replaced),
-            is_missing=not self.shape.of(wish.name),
+            is_missing=not self.shape.of(spec.name),
         )
 
     def _count(self, fragments: Iterable[int]) -> int:
@@ -229,7 +229,7 @@ def _classes(
     classes: dict[frozenset[str], list[FragmentInfo]] = {}
     for fragment in fragments:
         now = [segment.uuid for segment in kept if fragment.id in segment.fragments]
-        then = [build.wish.name for build in built if fragment.id in build.parts[0]]
+        then = [build.spec.name for build in built if fragment.id in build.parts[0]]
         if not (now and fragment.deleted):
             classes.setdefault(frozenset((*now, *then)), []).append(fragment)
     return list(classes.values())

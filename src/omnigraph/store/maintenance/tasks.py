@@ -76,10 +76,10 @@ class Maintenance:
         """Write the rows of some fragments into few; nothing refers to these yet."""
         return _rewrite_fragments(self._files, table, fragments, target_rows=target_rows)
 
-    def build(self, pin: Pin, wish: IndexSpec, fragments: Collection[int]) -> SegmentReceipt:
+    def build(self, pin: Pin, spec: IndexSpec, fragments: Collection[int]) -> SegmentReceipt:
         """Build a piece of an index over some fragments; nothing refers to it yet."""
         # On a handle of its own: building locks it against readers.
-        return build_segment(self._files, self._private(pin), wish, fragments)
+        return build_segment(self._files, self._private(pin), spec, fragments)
 
     # ------------------------------------------------------------ what the driver does
 
@@ -139,15 +139,15 @@ class Maintenance:
     ) -> tuple[Staged, ...]:
         """Compose the commits that put everything in place, in the order they are to land.
 
-        Torn segments go, then the fragments change, then the new segments come. Usually there is
-        only one of these to do, or the last two.
+        Segments of `plan.dropped_first` go, then the fragments change, then the new segments come.
+        Usually there is only one of these to do, or the last two.
         """
         steps: list[tuple[StagedKind, Any, tuple[str, ...]]] = []
         known = existing_segments(table) if plan.replaced else []
-        torn = [each for each in known if each.uuid in plan.torn]
-        late = [each for each in known if each.uuid in plan.replaced - plan.torn]
-        if torn:
-            steps.append((StagedKind.INDEX, LanceOperation.CreateIndex([], torn), ()))
+        early = [each for each in known if each.uuid in plan.dropped_first]
+        late = [each for each in known if each.uuid in plan.replaced - plan.dropped_first]
+        if early:
+            steps.append((StagedKind.INDEX, LanceOperation.CreateIndex([], early), ()))
         if draft is not None:
             moved = _rewrite_operation(rewritten, draft.numbers)
             steps.append((StagedKind.REWRITE, moved, _files(rewritten)))

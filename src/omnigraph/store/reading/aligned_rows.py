@@ -1,7 +1,7 @@
 """Rows of one version of a table, as the columns of another schema show them.
 
-Columns are renamed, cast and filled while rows are read: what `stage_alteration` would make of the
-stored rows, without writing anything.
+Columns are renamed, cast and filled while rows are read: what `Alterer` would make of the stored
+rows, without writing anything.
 """
 
 from collections.abc import Iterator, Sequence

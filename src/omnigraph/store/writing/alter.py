@@ -169,7 +169,7 @@ class Alterer:
         dead = (
             np.empty(0, np.uint64) if deletes is None else np.asarray(deletes.column(ROW_ADDRESS))
         )
-        erased, removed = self._stager.eraser.erase(table, dead)
+        erased, removed = self._stager.deletion_writer.write(table, dead)
         deletions = files.of_deletions(place, erased)
         changed = [
             dataclasses.replace(current[each.id], deletion_file=each.deletion_file)

@@ -1,15 +1,15 @@
-"""Folding: small fragments are rewritten together, as part of a change that comes along anyway.
+"""Inline compaction: a change of a table also rewrites small fragments of it into one.
 
 A table that gets one row at a time would end up with one fragment per commit, and every commit
-would carry all of them. So a change that finds many small fragments takes their rows along into
+would carry all of them. So a change that finds many small fragments writes their rows again, in
 one. Rows keep their identity; only the version at which they were last written moves, which no
 reader of changes takes for a change of content. What an index covers is left alone, it would lose
 its coverage, and so are tables with blobs, whose bytes would have to be copied.
 
 Every version also lists, for every fragment, the versions that created its rows: a run for each
-commit that inserted some. Where a fold has left many runs, a later change rounds them down to the
-oldest one. Lance derives this list for fragments that it adds and takes it as given for those that
-are there, so it takes a second change.
+commit that inserted some. Where a compaction has left many runs, a later change rounds them down to
+the oldest one. Lance derives this list for fragments that it adds and takes it as given for those
+that are there, so it takes a second change.
 """
 
 import dataclasses
@@ -25,21 +25,22 @@ from lance.fragment import RowDatasetVersionMeta
 from omnigraph.store import tuning
 from omnigraph.store.blobs import marked
 from omnigraph.store.table import CREATED_AT, ROW_ADDRESS, ROW_ID, Table
+from omnigraph.store.versions.protobuf import BYTES, VARINT, encoded
 
-__all__ = ["created_at_once", "fold_candidates", "rows_to_fold", "scattered_creation"]
+__all__ = ["created_at_once", "fragments_to_compact", "rows_to_compact", "scattered_creation"]
 
-# Fragments of similar size are folded when there are this many, so that a row is rewritten only
+# Fragments of similar size are compacted when there are this many, so that a row is rewritten only
 # once per factor of this size.
 FANOUT: Final = 16
 _TIERS: Final = (FANOUT, FANOUT**2, FANOUT**3)
 
-# A fragment that lists more characters than this has more runs of creation than one fold of single
-# rows brings together. A run takes 10 to 20 numbers of one to three digits.
+# A fragment that lists more characters than this has more runs of creation than one compaction of
+# single rows brings together. A run takes 10 to 20 numbers of one to three digits.
 _CREATION_CHARS_MAX: Final = 80 * FANOUT
 
 
-def fold_candidates(table: Table, fragments: Sequence[Any]) -> tuple[int, ...]:
-    """Name the fragments to fold into the next change; usually none."""
+def fragments_to_compact(table: Table, fragments: Sequence[Any]) -> tuple[int, ...]:
+    """Name the fragments that the next change compacts; usually none."""
     if len(fragments) < FANOUT or marked(table.schema):
         return ()
     small = [fragment for fragment in fragments if fragment.num_rows < _TIERS[-1]]
@@ -57,7 +58,7 @@ def fold_candidates(table: Table, fragments: Sequence[Any]) -> tuple[int, ...]:
     return ()
 
 
-def rows_to_fold(table: Table, chosen: Collection[int], dead: Any) -> pa.Table:
+def rows_to_compact(table: Table, chosen: Collection[int], dead: Any) -> pa.Table:
     """Read the rows of the chosen fragments, without those that the change removes.
 
     They are ordered by identity: every version lists the identities, runs of them in a few bytes.
@@ -107,28 +108,11 @@ def created_at_once(table: Table, fragment: Any) -> Any:
     oldest = min((pc.min(batch.column(0)).as_py() for batch in reader if batch.num_rows), default=0)
     if not oldest:
         return fragment
-    run = _message(1, _message(1, _number(2, fragment.physical_rows))) + _number(2, oldest)
-    listed = {"inline": list(_message(1, run))}
+    row_ids = encoded([(1, BYTES, encoded([(2, VARINT, int(fragment.physical_rows))]))])
+    run = encoded([(1, BYTES, row_ids), (2, VARINT, oldest)])
+    listed = {"inline": list(encoded([(1, BYTES, run)]))}
     created = RowDatasetVersionMeta.from_json(json.dumps(listed))
     return dataclasses.replace(fragment, created_at_version_meta=created)
-
-
-def _message(tag: int, content: bytes) -> bytes:
-    """A field of a protobuf message that is a message itself."""
-    return bytes([tag << 3 | 2]) + _varint(len(content)) + content
-
-
-def _number(tag: int, value: int) -> bytes:
-    return bytes([tag << 3]) + _varint(value)
-
-
-def _varint(value: int) -> bytes:
-    out = bytearray()
-    while value > 0x7F:
-        out.append(value & 0x7F | 0x80)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
 
 
 def _bytes(fragments: Sequence[Any]) -> int:

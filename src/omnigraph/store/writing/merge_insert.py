@@ -25,7 +25,7 @@ from omnigraph.store.versions.files import Files
 from omnigraph.store.versions.gateway import transaction, tree_path
 from omnigraph.store.writing.stage import Stager, change_operation, fragment_of
 
-__all__ = ["RowMerger", "fragments_to_absorb"]
+__all__ = ["RowMerger", "fragments_to_rewrite"]
 
 
 class RowMerger:
@@ -46,7 +46,7 @@ class RowMerger:
         """
         place = tree_path(table.pin.path, table.pin.branch)
         current = [fragment.metadata for fragment in table.dataset.get_fragments()]
-        absorbed = fragments_to_absorb(table, current)
+        absorbed = fragments_to_rewrite(table, current)
         left = [fragment.id for fragment in current if fragment.id not in absorbed]
         # Read first: the newest row of a key is most often in the newest fragment.
         around = table.scan_new_fragments(left, table.schema.names)
@@ -60,7 +60,7 @@ class RowMerger:
         )
         row_ids = kept.column(ROW_ID).to_pylist() if table.has_row_versions else None
         written = self._stager.write(table, content, row_ids)
-        changed, removed = self._stager.eraser.erase(table, elsewhere)
+        changed, removed = self._stager.deletion_writer.write(table, elsewhere)
         deletions = self._files.of_deletions(place, changed)
         self._files.sync(place, deletions)
         change = transaction(
@@ -89,7 +89,7 @@ class RowMerger:
         )
 
 
-def fragments_to_absorb(table: Table, fragments: Sequence[Any]) -> frozenset[int]:
+def fragments_to_rewrite(table: Table, fragments: Sequence[Any]) -> frozenset[int]:
     """Name the fragments whose rows the next merge takes along."""
     if marked(table.schema):
         return frozenset()

@@ -29,14 +29,14 @@ from omnigraph.store.root import Root
 from omnigraph.store.table import ROW_ADDRESS, ROW_ID, Table
 from omnigraph.store.versions.files import Files
 from omnigraph.store.versions.gateway import Gateway, transaction, transaction_uuid, tree_path
-from omnigraph.store.writing.erase import Eraser
 from omnigraph.store.writing.inline_compaction import (
     created_at_once,
-    fold_candidates,
-    rows_to_fold,
+    fragments_to_compact,
+    rows_to_compact,
     scattered_creation,
 )
 from omnigraph.store.writing.named_files import NamedFiles
+from omnigraph.store.writing.write_deletions import DeletionWriter
 
 __all__ = ["Stager", "change_operation", "fragment_of"]
 
@@ -55,7 +55,7 @@ class Stager:
         rows: Callable[[Table], AddressedRows],
     ) -> None:
         self._gateway = gateway
-        self.eraser = Eraser(files.checksums, rows)
+        self.deletion_writer = DeletionWriter(files.checksums, rows)
         self._files = files
         self._named = NamedFiles(root, files.checksums)
 
@@ -151,17 +151,17 @@ class Stager:
         current = sorted(
             (fragment.metadata for fragment in table.dataset.get_fragments()), key=lambda f: f.id
         )
-        folded, receipts = self._fold(table, current, addresses, by)
+        compacted, receipts = self._compacted(table, current, addresses, by)
         new.extend(map(fragment_of, receipts))
-        elsewhere = addresses[~np.isin(addresses >> FRAGMENT_BITS, folded)]
-        changed, removed = self.eraser.erase(table, elsewhere)
+        elsewhere = addresses[~np.isin(addresses >> FRAGMENT_BITS, compacted)]
+        changed, removed = self.deletion_writer.write(table, elsewhere)
         theirs, files = _deletions(table, current, deleted)
-        if theirs.keys() & {*folded, *(each.id for each in changed)}:
+        if theirs.keys() & {*compacted, *(each.id for each in changed)}:
             raise _invalid(table, "a fragment got two deletion files")
         deletions = self._files.of_deletions(place, changed)
         self._files.sync(place, deletions)
         changed.extend(theirs.values())
-        removed.extend(folded)
+        removed.extend(compacted)
         removed.extend(fragment for each in deleted for fragment in each.removed)
         inserted = sum(receipt.rows for receipt in inserts)
         updated = sum(receipt.rows for receipt in updates)
@@ -243,23 +243,23 @@ class Stager:
             transaction=transaction(expected=table.pin.version, operation=operation, uuid=uuid),
         )
 
-    def _fold(
+    def _compacted(
         self, table: Table, current: list[Any], addresses: Any, by: WrittenBy | None
     ) -> tuple[tuple[int, ...], tuple[FragmentReceipt, ...]]:
         """Rewrite many small fragments into one; return their ids and what replaces them."""
-        chosen = fold_candidates(table, current)
+        chosen = fragments_to_compact(table, current)
         if not chosen:
             return (), ()
-        rows = rows_to_fold(table, chosen, addresses)
+        rows = rows_to_compact(table, chosen, addresses)
         if not rows.num_rows:
             return chosen, ()
         content = rows.drop_columns([ROW_ID, ROW_ADDRESS])
         return chosen, self.write(table, content, rows.column(ROW_ID).to_pylist(), by)
 
-    def folded(self, table: Table) -> frozenset[int]:
+    def fragments_to_compact(self, table: Table) -> frozenset[int]:
         """Name the fragments that the next change of a table rewrites."""
         current = [fragment.metadata for fragment in table.dataset.get_fragments()]
-        return frozenset(fold_candidates(table, sorted(current, key=lambda f: f.id)))
+        return frozenset(fragments_to_compact(table, sorted(current, key=lambda f: f.id)))
 
     def delete(self, table: Table, addresses: Any, held: Collection[int]) -> DeletionReceipt:
         """Write deletion files for rows, durable on return. Runs on workers.
@@ -271,7 +271,7 @@ class Stager:
         """
         place = _place(table)
         is_held = np.isin(addresses >> FRAGMENT_BITS, list(held))
-        changed, removed = self.eraser.erase(table, addresses[~is_held])
+        changed, removed = self.deletion_writer.write(table, addresses[~is_held])
         files = self._files.of_deletions(place, changed)
         self._files.sync(place, files)
         return DeletionReceipt(

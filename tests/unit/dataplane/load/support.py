@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 from omnigraph.core.layout import STAGING
-from omnigraph.core.locks.liveness import PROCESS
+from omnigraph.core.locks.liveness import LIVE_OPERATIONS
 from omnigraph.core.repository import Repository
 from omnigraph.dataplane.load.loader import Loader
 from omnigraph.dataplane.load.request import Loaded, LoadRequest
@@ -192,7 +192,7 @@ class Lab:
         """Nothing stays behind in the staging area."""
         staged = self.repo.root.local_path / STAGING
         found = list(staged.iterdir()) if staged.exists() else []
-        left = [each for each in found if not PROCESS.holds(each.name) and each.exists()]
+        left = [each for each in found if not LIVE_OPERATIONS.holds(each.name) and each.exists()]
         assert not left
 
 

@@ -1,12 +1,12 @@
-"""Taking data files of one version of a table over into another one, without reading their rows.
+"""Copying fragments from one version of a table into another one, without reading their rows.
 
-A data file never changes, so the version that takes it over gets it under a name of its own: by a
-second link on local disk, by a copy within the storage elsewhere. What becomes of the other name,
-when the fork that wrote it is dropped or cleaned up, does not matter then.
+A data file never changes, so the copy is the same file under a name of its own: by a second link on
+local disk, by a copy within the storage elsewhere. The other name may go, when the fork that wrote
+the file is dropped or cleaned up.
 
 Rows get new row ids. The number of a new fragment is given when it lands, and the name of a
-deletion file has that number: so a fragment that has deleted rows cannot be taken over. Nor can
-files with blobs, which lie beside them.
+deletion file has that number: so a fragment that has deleted rows cannot be copied. Nor can files
+with blobs, which lie beside them.
 """
 
 import copy
@@ -32,11 +32,11 @@ from omnigraph.store.versions.files import Files
 from omnigraph.store.versions.gateway import tree_path
 from omnigraph.store.writing.stage import Stager
 
-__all__ = ["Grafter"]
+__all__ = ["FragmentCopier"]
 
 
-class Grafter:
-    """Takes fragments over. Thread-safe."""
+class FragmentCopier:
+    """Copies fragments. Thread-safe."""
 
     def __init__(self, stager: Stager, files: Files, backend: Backend) -> None:
         self._stager = stager
@@ -44,22 +44,22 @@ class Grafter:
         self._backend = backend
         self._ids = UlidIds()
 
-    def can_graft(self, table: Table, rows: RowSelection) -> bool:
+    def can_copy(self, table: Table, rows: RowSelection) -> bool:
         """True if files of these rows fit a table: it stores the same columns, and no blobs."""
         schemas = (table.dataset.lance_schema, rows.table.dataset.lance_schema)
         ours, theirs = (_columns(schema.fields()) for schema in schemas)
         return ours == theirs and not marked(table.dataset.schema)
 
-    def graft(self, table: Table, rows: RowSelection) -> tuple[FragmentReceipt, ...]:
+    def copy(self, table: Table, rows: RowSelection) -> tuple[FragmentReceipt, ...]:
         """Add rows of another version to a table; durable on return, for ``stage_fragments``.
 
-        Whole fragments are taken over as they are, the rest is read and written.
+        The files of whole fragments are copied, the other rows are read and written.
         """
         place = tree_path(table.pin.path, table.pin.branch)
         whole = [rows.rows.fragments[number] for number in rows.fragments]
-        taken = [each for each in whole if each.deletions is None]
-        rows.table.check(StorageCall.TABLE_SCAN, [each.handle for each in taken])
-        receipts = [self._taken(place, each) for each in taken]
+        intact = [each for each in whole if each.deletions is None]
+        rows.table.check(StorageCall.TABLE_SCAN, [each.handle for each in intact])
+        receipts = [self._copied(place, each) for each in intact]
         self._files.sync(place, [file for receipt in receipts for file in receipt.files])
         left = tuple(each.id for each in whole if each.deletions is not None)
         rest = dataclasses.replace(rows, fragments=left)
@@ -67,7 +67,7 @@ class Grafter:
             receipts.extend(self._stager.write(table, _stream(rest, table.schema)))
         return tuple(receipts)
 
-    def _taken(self, place: str, fragment: Fragment) -> FragmentReceipt:
+    def _copied(self, place: str, fragment: Fragment) -> FragmentReceipt:
         metadata = fragment.handle.metadata
         files = []
         for file, source in zip(metadata.files, fragment.files, strict=True):
@@ -76,10 +76,10 @@ class Grafter:
             storage_call(
                 StorageCall.TABLE_WRITE, target, partial(self._backend.copy, source, target)
             )
-            taken = copy.copy(file)
-            taken._path = name
-            taken.base_id = None
-            files.append(taken)
+            copied = copy.copy(file)
+            copied._path = name
+            copied.base_id = None
+            files.append(copied)
         found = dataclasses.replace(
             metadata,
             id=0,

@@ -22,19 +22,19 @@ from omnigraph.store.reading.row_addresses import FRAGMENT_BITS, AddressedRows, 
 from omnigraph.store.table import Table
 from omnigraph.store.versions.gateway import tree_path
 
-__all__ = ["Eraser"]
+__all__ = ["DeletionWriter"]
 
 _OFFSET_MASK = np.uint64((1 << FRAGMENT_BITS) - 1)
 
 
-class Eraser:
+class DeletionWriter:
     """Writes deletion files. Thread-safe."""
 
     def __init__(self, checksums: FileChecksums, rows: Callable[[Table], AddressedRows]) -> None:
         self._checksums = checksums
         self._rows = rows
 
-    def erase(self, table: Table, addresses: npt.NDArray[np.uint64]) -> tuple[list[Any], list[int]]:
+    def write(self, table: Table, addresses: npt.NDArray[np.uint64]) -> tuple[list[Any], list[int]]:
         """Delete rows; return the fragments as they are then, and those with no row left."""
         changed: list[Any] = []
         removed: list[int] = []
@@ -53,7 +53,7 @@ class Eraser:
                 raise _invalid(table, f"there is no row {int(offsets[-1])} in fragment {owner}")
             if self._checksums.is_local:
                 dead = _joined(rows.deleted(fragment), offsets)
-                write = partial(self._written, place, rows, fragment, dead)
+                write = partial(self._deletion_file, place, rows, fragment, dead)
             else:
                 write = partial(fragment.handle.delete_rows, offsets.tolist())
             left = storage_call(StorageCall.TABLE_ERASE, place, write)
@@ -63,7 +63,7 @@ class Eraser:
                 changed.append(left)
         return changed, removed
 
-    def _written(
+    def _deletion_file(
         self, place: str, rows: AddressedRows, fragment: Fragment, dead: Offsets
     ) -> Any | None:
         """The fragment with a deletion file that lists these rows; None when no row is left."""
