@@ -516,6 +516,17 @@ def test_copies_that_say_something_else_are_named(graph: og.Graph) -> None:
     assert graph.schema.drift() == ()
 
 
+def test_one_schema_that_was_written_in_two_ways_reads_alike_everywhere(graph: og.Graph) -> None:
+    """Its text is what was stored first: a file that is never changed holds it."""
+    texts = [f"{BEFORE}\nnode Team {{ name: String @key }} // {note}" for note in "ab"]
+    graph.branches.create("draft")
+    for branch, text in zip(("draft", "main"), texts, strict=True):
+        graph.schema.apply(text, branch=branch)
+    fresh = og.open(graph.uri)
+    assert graph.schema.show() == fresh.schema.show() == texts[0]
+    assert graph.schema.drift() == fresh.schema.drift() == ()
+
+
 def test_of_two_changes_at_once_the_second_starts_over(graph: og.Graph) -> None:
     """Both are planned on one state; whoever comes second is planned again on what is there."""
     texts = [changed("nick: String?", f"nick: String?  extra{n}: I32?") for n in range(2)]

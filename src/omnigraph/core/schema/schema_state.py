@@ -44,7 +44,7 @@ class SchemaFiles:
         self._cache: dict[str, AcceptedSchema] = {}
 
     def keep(self, schema: AcceptedSchema) -> str:
-        """Store a schema under its digest; storing it again changes nothing."""
+        """Store a schema under its digest; what is stored already keeps the text that it has."""
         plain = {"catalog": canonical.dumps(schema.catalog), "text": schema.text}
         data = json.dumps(plain, sort_keys=True).encode()
         try:
@@ -52,7 +52,8 @@ class SchemaFiles:
         except StorageFailure as failure:
             if failure.kind is not FailureKind.EXISTS:
                 raise
-        self._cache[schema.digest] = schema
+        else:
+            self._cache[schema.digest] = schema
         return schema.digest
 
     def remember(self, schema: AcceptedSchema) -> None:
@@ -81,10 +82,10 @@ class SchemaFiles:
         self._cache[digest] = schema
         return schema
 
-    def keep_copies(self, schema: AcceptedSchema) -> None:
+    def keep_copies(self, digest: str) -> None:
         """Bring the readable copies up to date, if it can be done: what counts is the manifest."""
         try:
-            self.write_copies(schema)
+            self.write_copies(self.load(digest))
         except StorageFailure:
             telemetry.count("schema.copies_left")
 

@@ -542,7 +542,7 @@ class Merger:
         )
         published = self._repo.commit(prepared)
         if digest is not None and ours.branch == MAIN:
-            self._repo.schemas.keep_copies(plan.states.schema.accepted)
+            self._repo.schemas.keep_copies(digest)
         return published
 
     def _all_rows(self, sides: TypeSides) -> pa.RecordBatchReader:

@@ -180,7 +180,7 @@ class SchemaChanger:
             assert request.key is not None, "only a call with a key was made before"
             request.key.check(published.commit)
         elif request.branch == MAIN:
-            self._repo.schemas.keep_copies(accepted)
+            self._repo.schemas.keep_copies(digest)
         return SchemaApplied.of(migration, published)
 
     def _earlier(self, request: SchemaRequest, base: GraphVersion) -> Published | None:
