@@ -235,3 +235,56 @@ def test_a_property_is_renamed_before_and_after(graph: og.Graph, first: str) -> 
     edit(graph, "main", "a", "third")
     graph.branches.merge("draft")
     assert "spot" in graph.schema.show()
+
+
+@pytest.mark.parametrize("first", ["main", "draft"])
+@pytest.mark.parametrize(("source", "into"), [("draft", "main"), ("main", "draft")])
+def test_a_conflict_is_about_the_base_that_has_changed_the_entity(
+    graph: og.Graph, first: str, source: str, into: str
+) -> None:
+    """Also if the later base has never had it: then all values would be in dispute."""
+    for branch in (first, "draft" if first == "main" else "main"):
+        if branch == "main":
+            change(graph, branch, 'insert Note { title: "n", text: "first", place: 3 }')
+        else:
+            edit(graph, branch, "b", "second")
+    cross(graph)
+    for branch in ("main", "draft"):
+        edit(graph, branch, "n", f"of {branch}")
+    change(graph, "main", 'update Note set { place: 0 } where title = "n"')
+    (conflict,) = graph.branches.merge(source, into=into, dry_run=True).conflicts
+    assert (conflict.kind.value, conflict.properties) == ("divergent_update", ("text",))
+    assert (conflict.base or {})["text"] == "first"
+    chosen = {"ours": f"of {into}", "theirs": f"of {source}", "base": "first", "value": "given"}
+    for choice, text in chosen.items():
+        graph.branches.create(f"copy-{choice}", into)
+        answer: Any = {"text": "given"} if choice == "value" else choice
+        done = graph.branches.merge(
+            source, into=f"copy-{choice}", resolve=lambda _, answer=answer: answer
+        )
+        assert done.settled == ((conflict, answer),)
+        rows = graph.query(
+            "query q() { match { $n: Note } return { $n } }", branch=f"copy-{choice}"
+        )
+        (note,) = [row["n"] for row in rows if row["n"]["title"] == "n"]
+        assert (note["text"], note["place"]) == (text, 0)
+
+
+@pytest.mark.parametrize("first", ["main", "draft"])
+@pytest.mark.parametrize(("source", "into"), [("draft", "main"), ("main", "draft")])
+def test_a_deleted_entity_comes_back_as_at_the_base_that_has_it(
+    graph: og.Graph, first: str, source: str, into: str
+) -> None:
+    for branch in (first, "draft" if first == "main" else "main"):
+        if branch == "main":
+            change(graph, branch, 'insert Note { title: "n", text: "first", place: 3 }')
+        else:
+            edit(graph, branch, "b", "second")
+    cross(graph)
+    edit(graph, "main", "n", "again")
+    change(graph, "draft", 'delete Note where title = "n"')
+    (conflict,) = graph.branches.merge(source, into=into, dry_run=True).conflicts
+    assert conflict.kind.value == "delete_vs_update"
+    assert (conflict.base or {})["text"] == "first"
+    graph.branches.merge(source, into=into, resolve=lambda _: "base")
+    assert texts(graph, into)["n"] == "first"

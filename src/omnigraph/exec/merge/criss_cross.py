@@ -1,14 +1,16 @@
 """Merging with several merge bases, after branches were merged in both directions.
 
-The merge is made against each base. What comes out the same against all of them is taken. If an
-entity comes out differently, the base counts that has changed it since the commit that both bases
-come from. If both have, or that commit is not known, the entity is a conflict: against one base our
-side has changed it, against another one theirs, and neither is right by itself.
+The merge is made against each base. If only one base has changed an entity since the commit that
+all bases come from, the merge against that base decides about it, conflicts included. What comes
+out the same against all bases is taken. Any other entity is a conflict: against one base our side
+has changed it, against another one theirs, and neither is right by itself.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
+from itertools import count
 from typing import Final
 
 import numpy as np
@@ -19,7 +21,7 @@ from omnigraph.core.repository import Repository
 from omnigraph.core.schema.alignment import type_state
 from omnigraph.dataplane.changes.table_changes import AFTER, BEFORE
 from omnigraph.exec.changes.diff import table_changes
-from omnigraph.exec.merge.conflicts import ConflictKind, Resolving
+from omnigraph.exec.merge.conflicts import Choice, ConflictKind, MergeConflict, Resolving
 from omnigraph.exec.merge.merged_rows import OURS, addresses_of
 from omnigraph.exec.merge.schemas import TypeSides
 from omnigraph.exec.merge.table_merge import MergedTable, SettledConflict, TableMerge
@@ -32,36 +34,54 @@ _CONFLICT: Final = "conflict"
 
 
 def agree(
-    plans: Sequence[tuple[TableMerge, MergedTable]],
+    merges: Sequence[TableMerge],
     changed: Sequence[Collection[str]],
     resolve: Resolving,
+    *,
+    by_row: bool,
 ) -> MergedTable:
-    """Combine the merges of one type against several bases.
+    """Merge one type against several bases.
 
     Args:
-        plans: The merges, the one against the latest base first.
+        merges: The merges of the type, the one against the latest base first.
         changed: For each base, the entities that it has changed; empty if that is not known.
-        resolve: Settles what is in dispute.
+        resolve: Settles conflicts.
+        by_row: Whether all columns of an entity change together.
     """
-    merge, outcome = plans[0]
-    decisions = [_decisions(other, result) for other, result in plans]
-    for number, (_, result) in enumerate(plans[1:], 1):
+    merge, *others = merges
+    deciding = _deciding(changed)
+
+    def asked(number: int) -> Resolving:
+        """Asks about what one base decides; where none does, the latest one is asked first."""
+
+        def choice(conflict: MergeConflict) -> Choice | None:
+            name = str(conflict.id)
+            if deciding.get(name, 0) == number:
+                return resolve(conflict)
+            known = None if name in deciding else resolve.again(conflict)
+            is_same = isinstance(known, str) or set(known or ()) == set(conflict.properties)
+            return known if is_same else None
+
+        return Resolving(choice, resolve.place)
+
+    outcome = merge.merged(asked(0), by_row=by_row)
+    results = [outcome, *(each.merged(asked(n), by_row=by_row) for n, each in enumerate(others, 1))]
+    decisions = [_decisions(*each) for each in zip(merges, results, strict=True)]
+    for number, result in enumerate(results[1:], 1):
         _adopt(merge, outcome, result, decisions[number].keys() - decisions[0].keys())
-    taken: dict[int, Decision] = {}
-    disputed = []
-    ids = outcome.keys.column("id").to_pylist()
-    for row in sorted(range(len(ids)), key=ids.__getitem__):
-        name = ids[row]
+    disputed: list[int] = []
+    decided: dict[int, list[str]] = {number: [] for number in range(1, len(results))}
+    rows = _rows_of(outcome)
+    for name in sorted(rows):
         found = [each.get(name, _OURS) for each in decisions]
-        chosen = [number for number, names in enumerate(changed) if name in names]
-        if len(set(found)) == 1 or chosen == [0]:
-            continue
-        decision = found[chosen[0]] if len(chosen) == 1 else _CONFLICT
-        if not isinstance(decision, str):
-            taken[row] = decision
-        elif found[0] != _CONFLICT:
-            disputed.append(row)
-    _assign(outcome, taken | dict.fromkeys(disputed, _OURS))
+        if name not in deciding:
+            if len(set(found)) > 1 and found[0] != _CONFLICT:
+                disputed.append(rows[name])
+        elif deciding[name] and (len(set(found)) > 1 or isinstance(found[0], str)):
+            decided[deciding[name]].append(name)
+    for number, names in decided.items():
+        _decide(outcome, rows, names, merges[number], results[number])
+    _leave(outcome, disputed)
     settled = []
     for row, conflict in merge.described(outcome.keys, disputed, ConflictKind.DIVERGENT_UPDATE):
         choice = resolve(conflict)
@@ -91,23 +111,56 @@ def changed_since(
     return found
 
 
-def _assign(outcome: MergedTable, decisions: Mapping[int, Decision]) -> None:
-    """Put decisions of another merge in the place of those on some rows."""
-    rows = list(decisions)
+def _deciding(changed: Sequence[Collection[str]]) -> dict[str, int]:
+    """The base that decides about an entity: the only one that has changed it."""
+    times = Counter(name for names in changed for name in names)
+    return {
+        name: number for number, names in enumerate(changed) for name in names if times[name] == 1
+    }
+
+
+def _rows_of(outcome: MergedTable) -> dict[str, int]:
+    return dict(zip(outcome.keys.column("id").to_pylist(), count(), strict=False))
+
+
+def _leave(outcome: MergedTable, rows: Sequence[int]) -> None:
+    """Leave some entities as our side has them."""
     outcome.settled.update(rows)
     ids = set(outcome.keys.column("id").take(pa.array(rows, pa.int64())).to_pylist())
     outcome.conflicts = [item for item in outcome.conflicts if item.id not in ids]
     outcome.take = np.setdiff1d(outcome.take, rows)
     outcome.drop = np.setdiff1d(outcome.drop, rows)
     outcome.cells[rows] = False
-    for row, decision in decisions.items():
+    for row in rows:
         outcome.restored.pop(row, None)
         outcome.given.pop(row, None)
-        if decision is None:
-            outcome.drop = np.union1d(outcome.drop, [row])
-        elif decision != _OURS:
-            outcome.cells[row] = decision
-            outcome.take = np.union1d(outcome.take, [row])
+
+
+def _decide(
+    outcome: MergedTable,
+    rows: Mapping[str, int],
+    names: Sequence[str],
+    other: TableMerge,
+    result: MergedTable,
+) -> None:
+    """Put what the merge against another base makes of some entities in the place of the first."""
+    _leave(outcome, [rows[name] for name in names])
+    known = _rows_of(result)
+    places = {known[name]: rows[name] for name in names if name in known}
+    chosen = set(names)
+    outcome.conflicts += [item for item in result.conflicts if item.id in chosen]
+    taken = {place: places[place] for place in result.take.tolist() if place in places}
+    dropped = [places[place] for place in result.drop.tolist() if place in places]
+    outcome.take = np.union1d(outcome.take, np.array([*taken.values()], np.int64))
+    outcome.drop = np.union1d(outcome.drop, np.array(dropped, np.int64))
+    is_ours = outcome.keys.column(OURS).is_valid().to_pylist()
+    for place, row in taken.items():
+        outcome.cells[row] = result.cells[place]
+        values = {**other.base_values(result, place), **result.given.get(place, {})}
+        if values:
+            outcome.given[row] = values
+            outcome.cells[row] |= not is_ours[row]  # a row that has no values of our side
+    outcome.doubtful |= {places[place] for place in result.doubtful if place in places}
 
 
 def _decisions(merge: TableMerge, outcome: MergedTable) -> dict[str, Decision]:

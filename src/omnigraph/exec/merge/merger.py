@@ -442,13 +442,11 @@ class Merger:
             if all(each.is_unchanged for each in sides) and not _leads_to(first, found):
                 continue
             merges = [self._table_merge(each, work) for each in sides]
-            outcome = merges[0].merged(resolve, by_row=by_row)
-            if len(bases) > 1:
-                # What was settled against the latest base is settled against all of them.
-                same = Resolving(resolve.again, resolve.place)
-                others = [(each, each.merged(same, by_row=by_row)) for each in merges[1:]]
+            if len(bases) == 1:
+                outcome = merges[0].merged(resolve, by_row=by_row)
+            else:
                 changed = changed_since(self._repo, latest.root, sides)
-                outcome = agree([(merges[0], outcome), *others], changed, resolve)
+                outcome = agree(merges, changed, resolve, by_row=by_row)
             committed = None
             if first.ours is not None:
                 known = first.ours.entity

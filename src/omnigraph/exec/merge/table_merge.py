@@ -334,6 +334,19 @@ class TableMerge:
         given = self.given(outcome, rows)
         return self.rows.images(keys, self.sources(outcome, rows), given, schema)
 
+    def base_values(self, outcome: MergedTable, row: int) -> dict[str, Any]:
+        """The values that one of the rows that are written gets from the merge base."""
+        cells = outcome.restored.get(row)
+        if cells is None:
+            return {}
+        names = [name for name, hit in zip(self.columns, cells, strict=True) if hit]
+        stored = self.versions.theirs.schema
+        schema = pa.schema([stored.field(name) for name in ("id", *names)])
+        sources = np.full((1, len(self.columns)), 2, np.int8)
+        images = self.rows.images(outcome.keys.slice(row, 1), sources, {}, schema)
+        values: dict[str, Any] = images.select(names).to_pylist()[0]
+        return values
+
     def given(self, outcome: MergedTable, rows: Rows) -> dict[int, Given]:
         """The values that were given for some rows, by their places among them."""
         if not outcome.given:
