@@ -40,6 +40,8 @@ class Hooked:
 
     def __getattr__(self, name: str) -> Any:
         found = getattr(self._inner, name)
+        if not callable(found):
+            return found
 
         def call(*args: Any, **kwargs: Any) -> Any:
             self._before.get(name, _nothing)()

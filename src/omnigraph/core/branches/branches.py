@@ -34,7 +34,6 @@ from omnigraph.core.manifest.branch_info import BranchInfo
 from omnigraph.core.manifest.deleted_branches import DeletedBranches
 from omnigraph.core.manifest.manifest import Manifest
 from omnigraph.core.manifest.refs import require_unprotected, tags_of
-from omnigraph.core.storage_errors import not_stored
 from omnigraph.errors import (
     Busy,
     Code,
@@ -139,9 +138,6 @@ class StoredBranches:
         except StorageFailure as failure:
             if failure.kind is FailureKind.EXISTS:
                 raise branch_exists(name) from failure
-            is_missing = failure.kind is FailureKind.NOT_FOUND
-            if is_missing and not self._tables.has_version(MANIFEST, at.version, at.branch):
-                raise not_stored(MANIFEST, at.version, branch=name) from failure
             # We make branches alone now: if it is there, it is ours and the reply was lost.
             if failure.effect_free or self._tables.fork_info(MANIFEST, fork) is None:
                 raise
