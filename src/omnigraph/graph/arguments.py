@@ -10,8 +10,6 @@ from typing import Any, Final, get_args
 from omnigraph.core.commits.keys import CallKey
 from omnigraph.core.journal.intent import WriterKind
 from omnigraph.errors import Code, InvalidInput, JsonValue
-from omnigraph.exec.merge.conflicts import Resolve, resolver
-from omnigraph.exec.merge.resolution_file import Resolution, ResolutionFile, file_of, read_text
 from omnigraph.exec.mutate.mutator import CommitTerms
 from omnigraph.lang.source import did_you_mean
 from omnigraph.runtime.cancellation import CancelToken
@@ -112,16 +110,3 @@ def duration(value: object, what: str) -> timedelta | None:
         return value
     text = f"{what} is a time such as 7d, 12h, 30m or 90s, or a timedelta, not {value!r:.80}"
     raise InvalidInput(Code.INPUT_INVALID, text)
-
-
-def as_resolve(given: Resolution | None) -> Resolve:
-    """The resolution of conflicts; a file is read.
-
-    Raises:
-        InvalidInput: It is nothing of that kind, or a line of the file is wrong.
-        NotFound: There is no such file.
-    """
-    if isinstance(given, ResolutionFile):
-        return given
-    path = file_of(given)
-    return resolver(given) if path is None else ResolutionFile.parse(str(path), read_text(path))

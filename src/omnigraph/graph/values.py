@@ -7,10 +7,8 @@ from collections.abc import Sequence
 from omnigraph.core.commits.records import CommitRecord
 from omnigraph.embed.missing import MissingVectors
 from omnigraph.embed.provider import PROVIDER_VARIABLE
-from omnigraph.exec.merge.requests import Merged
 from omnigraph.exec.mutate.mutator import Mutated
 from omnigraph.results.commits import Commit, ResultWarning, time_of
-from omnigraph.results.merging import MergeResult
 from omnigraph.results.writes import MutationResult
 
 
@@ -54,19 +52,4 @@ def mutation_of(done: Mutated) -> MutationResult:
         replayed=done.replayed,
         warnings=warnings_of(done.missing),
         vectors_missing=sum(item.count for item in done.missing),
-    )
-
-
-def merge_of(done: Merged, source: str, into: str) -> MergeResult:
-    """The result of a merge, as users see it."""
-    return MergeResult(
-        outcome=done.outcome.value,
-        commit=None if done.commit is None else commit_of(done.commit),
-        source=source,
-        into=into,
-        base=str(done.base),
-        counts=done.counts,
-        conflicts=done.conflicts,
-        settled=done.settled,
-        replayed=done.replayed,
     )

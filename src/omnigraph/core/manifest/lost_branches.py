@@ -10,16 +10,19 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from omnigraph.core.layout import MANIFEST
 from omnigraph.core.manifest.deleted_branches import DeletedBranches
 from omnigraph.core.manifest.formats import format_of
 from omnigraph.errors import Code, Corrupt
 from omnigraph.store.failures import FailureKind, StorageFailure
-from omnigraph.store.maintenance.inventory import StoredVersion
 from omnigraph.store.tables import Pin, Tables
 from omnigraph.types import BranchName
+
+if TYPE_CHECKING:
+    # Only a branch that is missed is looked for there.
+    from omnigraph.store.maintenance.inventory import StoredVersion
 
 Named: TypeAlias = Callable[[str], tuple[tuple[BranchName, int], ...]]
 

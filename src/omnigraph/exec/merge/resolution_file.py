@@ -15,7 +15,14 @@ from pathlib import Path
 from typing import Any, Final, TypeAlias
 
 from omnigraph.errors import Code, InvalidInput, LimitExceeded, NotFound
-from omnigraph.exec.merge.conflicts import Choice, ConflictKey, MergeConflict, Side
+from omnigraph.exec.merge.conflicts import (
+    Choice,
+    ConflictKey,
+    MergeConflict,
+    Resolve,
+    Side,
+    resolver,
+)
 
 # What settles conflicts: a side, a function, or a file of resolutions.
 Resolution: TypeAlias = Side | Callable[[MergeConflict], Choice | None] | str | os.PathLike[str]
@@ -208,3 +215,16 @@ def _states(data: Mapping[str, Any]) -> str:
 
 def _refused(name: str, line: int, text: str) -> InvalidInput:
     return InvalidInput(Code.INPUT_INVALID, f"{name}, line {line}: {text}", file=name, line=line)
+
+
+def as_resolve(given: Resolution | None) -> Resolve:
+    """The resolution of conflicts; a file is read.
+
+    Raises:
+        InvalidInput: It is nothing of that kind, or a line of the file is wrong.
+        NotFound: There is no such file.
+    """
+    if isinstance(given, ResolutionFile):
+        return given
+    path = file_of(given)
+    return resolver(given) if path is None else ResolutionFile.parse(str(path), read_text(path))

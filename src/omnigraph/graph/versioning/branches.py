@@ -13,11 +13,11 @@ from omnigraph.core.repository import Repository
 from omnigraph.core.revisions import Revision, Revisions
 from omnigraph.errors import Code, GraphError, InvalidInput, JsonValue, NotFound
 from omnigraph.exec.merge.merger import Merger
-from omnigraph.exec.merge.requests import MergeRequest, ResetRequest, RevertRequest
-from omnigraph.exec.merge.resolution_file import Resolution
+from omnigraph.exec.merge.requests import Merged, MergeRequest, ResetRequest, RevertRequest
+from omnigraph.exec.merge.resolution_file import Resolution, as_resolve
 from omnigraph.exec.merge.tasks import Running
-from omnigraph.graph.arguments import as_resolve, key_of
-from omnigraph.graph.values import commit_of, merge_of
+from omnigraph.graph.arguments import key_of
+from omnigraph.graph.values import commit_of
 from omnigraph.policy.authorization import Authorizer, Permission
 from omnigraph.results.commits import Branch
 from omnigraph.results.merging import MergeResult, ResetResult
@@ -345,7 +345,7 @@ class Branches:
         if delete_branch:
             self._authorizer.ask(Permission.BRANCH_DELETE, request.source, actor=request.actor)
         merged = self._merger.merge(request)
-        done = merge_of(merged, str(request.source), str(request.into))
+        done = _merge_result(merged, str(request.source), str(request.into))
         if not delete_branch or dry_run:
             return done
         # Not the key of the merge: that is on its commit already.
@@ -466,7 +466,7 @@ class Branches:
         )
         self._authorizer.ask(Permission.CHANGE, request.branch, actor=request.actor)
         done = self._merger.revert(request)
-        return merge_of(done, str(done.source), str(request.branch))
+        return _merge_result(done, str(done.source), str(request.branch))
 
 
 def _branch(found: JsonValue) -> Branch:
@@ -478,4 +478,19 @@ def _branch(found: JsonValue) -> Branch:
         parent=None if parent is None else str(parent),
         head=str(found["head"]),
         protected=bool(found["protected"]),
+    )
+
+
+def _merge_result(done: Merged, source: str, into: str) -> MergeResult:
+    """The result of a merge, as users see it."""
+    return MergeResult(
+        outcome=done.outcome.value,
+        commit=None if done.commit is None else commit_of(done.commit),
+        source=source,
+        into=into,
+        base=str(done.base),
+        counts=done.counts,
+        conflicts=done.conflicts,
+        settled=done.settled,
+        replayed=done.replayed,
     )
