@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from omnigraph.cli import render
 from omnigraph.cli.exits import Status
+from omnigraph.cli.extras import extra
 from omnigraph.cli.lazy import command
 from omnigraph.cli.parameters import Argument, Option, UsageError
 
@@ -48,8 +49,9 @@ def serve(
 ) -> Status:
     """Serve graphs over HTTP, until a signal ends it."""
     # The server brings a web framework along, for which nobody else should wait.
-    from omnigraph.server.config import ServerConfig, address, found_graphs, read_config
-    from omnigraph.server.run import serve as run
+    with extra("server", "the server"):
+        from omnigraph.server.config import ServerConfig, address, found_graphs, read_config
+        from omnigraph.server.run import serve as run
 
     if (graph is None) == (config is None):
         raise UsageError("give either a graph, or a folder of graphs, or --config")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 from omnigraph.cli import environment, render
 from omnigraph.cli.exits import Status
+from omnigraph.cli.extras import extra
 from omnigraph.cli.lazy import command
 from omnigraph.cli.targets import Target
-from omnigraph.errors import Code, InvalidInput
 
 if TYPE_CHECKING:
     from omnigraph.cli.shell.session import Session
@@ -54,10 +53,8 @@ def statements(lines: Iterator[str]) -> Iterator[str]:
 
 
 def _converse(session: Session, target: Target) -> None:
-    if find_spec("prompt_toolkit") is None:
-        message = "the shell needs the package prompt_toolkit: pip install 'omnigraph[shell]'"
-        raise InvalidInput(Code.ENGINE_UNAVAILABLE, message)
-    from omnigraph.cli.shell.prompt import Prompt, history_file
+    with extra("shell", "the shell"):
+        from omnigraph.cli.shell.prompt import Prompt, history_file
 
     render.out().line((f"{target.uri}; :help lists the commands, :quit leaves", "dim"))
     prompt = Prompt(history_file(environment.home(), target.uri), session.names)

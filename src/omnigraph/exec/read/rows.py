@@ -122,13 +122,15 @@ class Rows(Sequence[dict[str, Any]]):
             spark: A Spark master or session; by default `OMNIGRAPH_SPARK_MASTER`, or this machine.
         """
         # Spark is imported only by those who use it.
-        from omnigraph.dataplane.spark.columns import carried, carry  # noqa: PLC0415
         from omnigraph.dataplane.spark.config import configured  # noqa: PLC0415
         from omnigraph.dataplane.spark.session import acquire  # noqa: PLC0415
 
         table = self.to_arrow().combine_chunks()
-        batches = [carry(batch) for batch in table.to_batches()]
         with acquire(configured(spark)) as held:
+            # Without Spark, getting a session has said what to install.
+            from omnigraph.dataplane.spark.columns import carried, carry  # noqa: PLC0415
+
+            batches = [carry(batch) for batch in table.to_batches()]
             return held.session.createDataFrame(
                 pa.Table.from_batches(batches, None if batches else carried(table.schema))
             )

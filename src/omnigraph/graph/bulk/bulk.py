@@ -315,7 +315,6 @@ class Bulk:
         spark: object,
     ) -> Any:
         """The nodes or edges of a type with numbers for ids; the session is kept."""
-        from omnigraph.dataplane.spark.dense import DenseFrames  # noqa: PLC0415
         from omnigraph.dataplane.spark.session import acquire  # noqa: PLC0415
 
         kind, name = key
@@ -330,6 +329,9 @@ class Bulk:
                 raise InvalidInput(Code.INPUT_INVALID, text, column=column)
         shown = {column: column for column in chosen}
         with acquire(configured(spark, variables=self._variables)) as held:
+            # Without Spark, getting a session has said what to install.
+            from omnigraph.dataplane.spark.dense import DenseFrames  # noqa: PLC0415
+
             frames = DenseFrames(held, self._repo, snapshot, catalog)
             return frames.nodes(name, shown) if kind == "node" else frames.edges(name, shown)
 
