@@ -1,5 +1,6 @@
 """One suite for both engines: the same input gives the same graph, violations and files."""
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,19 @@ def test_overwrite_with_cascade(labs: tuple[Lab, Lab], runner: SparkRunner) -> N
         lab.load(change, "overwrite", cascade=True, runner=each)
     assert contents(here.repo) == contents(there.repo)
     audit(there.repo)
+
+
+def test_a_graph_made_anew_in_the_place_of_another(tmp_path: Path, local: HeldSession) -> None:
+    place = tmp_path / "g.omni"
+    for names in (("first", "second"), ("added", "first", "second")):
+        properties = "".join(f"  {name}: I32?" for name in names)
+        values = {name: number for number, name in enumerate(names)}
+        with og.init(place, f"node Person {{ name: String @key{properties} }}") as graph:
+            row = {"name": "Ada", **values}
+            graph.load({"Person": [row]}, engine="spark", spark=local.session)
+            stored = [found.asDict() for found in graph.to_spark("Person").collect()]
+            assert stored == [{"id": "Ada", **row}]
+        shutil.rmtree(place)
 
 
 def test_violations_are_the_same(labs: tuple[Lab, Lab], runner: SparkRunner) -> None:

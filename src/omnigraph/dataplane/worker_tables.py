@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
 from functools import lru_cache
+from typing import Final
 
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.errors import Code, InvalidInput
+from omnigraph.runtime.ids import UlidIds
 from omnigraph.store.root import Root
 from omnigraph.store.tables import Tables, open_tables
+
+_ids: Final = UlidIds()
 
 
 def require_seen(root: Root) -> None:
@@ -32,12 +36,17 @@ def not_shared(path: str) -> InvalidInput:
 
 
 class WorkerTables:
-    """The tables of a graph: the given ones in this process, opened anew in others. Picklable."""
+    """The tables of a graph: the given ones in this process, opened anew in others. Picklable.
+
+    Another process opens them once for each operation. It may outlive the graph, and what it knows
+    of the tables at an address is wrong for a graph that was made there afterwards.
+    """
 
     def __init__(self, root: Root, *, durable: bool, tables: Tables | None = None) -> None:
         """Use these tables in this process; others open their own."""
         self.root = root
         self.durable = durable
+        self._operation = _ids.new()
         self._tables = tables
 
     @property
@@ -65,16 +74,19 @@ class WorkerTables:
             return self._tables
         self.require_seen()
         options = tuple(sorted(self.root.storage_options.items()))
-        return _opened(self.root.uri, options, self.durable)
+        return _opened(self._operation, self.root.uri, options, self.durable)
 
-    def __getstate__(self) -> tuple[Root, bool]:
-        return self.root, self.durable
+    def __getstate__(self) -> tuple[str, Root, bool]:
+        return self._operation, self.root, self.durable
 
-    def __setstate__(self, state: tuple[Root, bool]) -> None:
-        self.root, self.durable = state
+    def __setstate__(self, state: tuple[str, Root, bool]) -> None:
+        self._operation, self.root, self.durable = state
         self._tables = None
 
 
-@lru_cache(maxsize=8)
-def _opened(uri: str, options: tuple[tuple[str, str], ...], durable: bool) -> Tables:
+# A worker seldom has tasks of more than one operation in turns.
+@lru_cache(maxsize=2)
+def _opened(
+    _operation: str, uri: str, options: tuple[tuple[str, str], ...], durable: bool
+) -> Tables:
     return open_tables(Root(uri, dict(options)), durable=durable)
