@@ -288,3 +288,26 @@ def test_a_deleted_entity_comes_back_as_at_the_base_that_has_it(
     assert (conflict.base or {})["text"] == "first"
     graph.branches.merge(source, into=into, resolve=lambda _: "base")
     assert texts(graph, into)["n"] == "first"
+
+
+@pytest.mark.parametrize("side", ["ours", "theirs"])
+@pytest.mark.parametrize(("source", "into"), [("draft", "main"), ("main", "draft")])
+def test_a_node_that_one_base_keeps_needs_the_edges_that_another_one_takes(
+    tmp_path: Path, source: str, into: str, side: Any
+) -> None:
+    """One base has deleted it, the other one has its edge, and each side has chosen otherwise."""
+    schema = f"{SCHEMA}\nedge About: Note -> Note @card(1..)"
+    with og.init(str(tmp_path / "edges.omni"), schema=schema) as graph:
+        graph.load({"Note": [{"title": "a"}, {"title": "n"}]})
+        graph.branches.create("draft")
+        change(graph, "draft", 'delete Note where title = "n"')
+        change(graph, "main", 'insert About { from: "n", to: "a" }')
+        graph.branches.create("before", "main")
+        graph.branches.merge("draft", resolve="theirs")
+        graph.branches.merge("before", into="draft", resolve="theirs")
+        found = graph.branches.merge(source, into=into, dry_run=True).conflicts
+        assert [(item.kind.value, item.id) for item in found] == [("cardinality_violation", "n")]
+        graph.branches.merge(source, into=into, resolve=side)
+        there = 1 if (into if side == "ours" else source) == "draft" else 0
+        counts = {"node:Note": 1 + there, "edge:About": there}
+        assert graph.snapshot(into).counts == counts

@@ -452,9 +452,8 @@ class Merger:
                 known = first.ours.entity
                 committed = CommittedRows(self._repo, latest.ours, known, self._limits)
             item = found[first.key] = TypeMerge(merges[0], outcome, first, committed)
-            if first.entity.kind == "edge":
-                # Edges that only other merge bases show as changed.
-                item.touched.update(item.sources(outcome.keys.slice(merges[0].theirs.num_rows)))
+            if len(bases) > 1:
+                item.touch_sources()
         return found
 
     def _table_merge(self, sides: TypeSides, work: MergeWork) -> TableMerge:

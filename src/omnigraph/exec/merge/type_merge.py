@@ -18,6 +18,7 @@ from omnigraph.exec.merge.schemas import TypeSides
 from omnigraph.exec.merge.table_merge import MergedTable, TableMerge, display_name
 from omnigraph.exec.mutate.committed import CommittedRows
 from omnigraph.exec.schema_change.validation import is_tightened
+from omnigraph.lang.catalog.model import Cardinality, EdgeType
 from omnigraph.lang.ir.expr import ConstValue
 from omnigraph.store.table import ROW_ADDRESS
 
@@ -214,6 +215,16 @@ class TypeMerge:
             if len(addresses):
                 rows = self.merge.versions.side(column).take(addresses, ["src"])
                 yield from rows.column("src").to_pylist()
+
+    def touch_sources(self) -> None:
+        """Have the sources of all edges judged that a side has changed.
+
+        With several merge bases, what comes out at a source need not be what either side has.
+        """
+        edge = self.merge.entity
+        if isinstance(edge, EdgeType) and edge.cardinality != Cardinality():
+            for keys in (self.outcome.keys, self.located(self.merge.our_ids.to_pylist())):
+                self.touched.update(self.sources(keys))
 
     def row_of(self, key: pa.Table) -> int:
         """The row of `MergedTable.keys` of an entity; a new one keeps ours."""
