@@ -24,6 +24,7 @@ _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _STEPS: Final = re.compile(r"[0-9]{0,6}")
 # No branch or tag has a colon in its name, so a time of day is never taken for one.
 _TIME: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:.*")
+_DAY: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 
 
 def parse_time(text: str) -> datetime:
@@ -95,6 +96,8 @@ class Revisions:
         if missing is not None:
             raise missing
         near = did_you_mean(name, (*self._repo.branches.list(), *tags_of(refs)))
+        if _DAY.fullmatch(name):
+            near = f"a time has a time of day, too: {name}T00:00:00Z"
         message = f"there is no commit, tag or branch '{name}'" + (f"; {near}" if near else "")
         raise NotFound(Code.NOT_FOUND, message, revision=name)
 

@@ -73,6 +73,7 @@ def test_a_time_is_that_of_the_branch(graph: og.Graph) -> None:
 @pytest.mark.parametrize(
     ("revision", "code", "said"),
     [
+        ("2024-05-01", Code.NOT_FOUND, "a time of day, too: 2024-05-01T00:00:00Z"),
         ("mian", Code.NOT_FOUND, "did you mean `main`"),
         ("mian~2", Code.NOT_FOUND, "did you mean `main`"),
         ("01ARZ3NDEKTSV4RRFFQ69G5FAV", Code.NOT_FOUND, "01ARZ3NDEKTSV4RRFFQ69G5FAV"),
