@@ -24,7 +24,7 @@ class MergeResult:
     Attributes:
         outcome: `already_up_to_date`, `fast_forward` or `merged`.
         commit: The commit that it made; None for a dry run, and when there was nothing to do.
-        source: The branch that was merged.
+        source: The branch that was merged; of a revert the commit that was taken back.
         into: The branch that it was merged into.
         base: The commit from which both sides have changed since; of several, the latest.
         counts: What it changes on the branch that it is merged into, by type (`node:Person`).

@@ -460,9 +460,20 @@ def test_only_commits_of_the_branch_are_taken_back(graph: og.Graph) -> None:
     change(graph, "draft", 'insert Person { name: "Di" }')
     theirs = graph.commits.list("draft")[0].id
     first = graph.commits.list()[-1].id
-    for commit in (theirs, first):
-        with pytest.raises(og.errors.InvalidInput, match="can take back"):
+    for commit, reason in ((theirs, "not in the history of branch 'main'"), (first, "made the")):
+        with pytest.raises(og.errors.InvalidInput, match=reason):
             graph.branches.revert(commit)
+
+
+def test_what_is_taken_back_already_makes_no_commit(graph: og.Graph) -> None:
+    change(graph, "main", 'update Person set { age: 1 } where name = "Ada"')
+    wrong = newest(graph)
+    graph.branches.revert(wrong)
+    head = newest(graph)
+    for terms in ({}, {"dry_run": True}, {"resolve": "theirs"}):
+        done = graph.branches.revert(wrong, **terms)
+        assert (done.outcome, done.commit, done.counts) == ("already_up_to_date", None, {})
+    assert newest(graph) == head
 
 
 def test_a_deleted_branch_that_was_merged_into_both_is_the_merge_base(graph: og.Graph) -> None:

@@ -49,4 +49,6 @@ def revert(
             idempotency_key=idempotency_key,
         )
     head = f"{done.source} {'would be' if dry_run else 'is'} taken back on {target.on}"
+    if done.outcome == "already_up_to_date":
+        head = f"nothing of {done.source} is left to be taken back on {target.on}"
     return show_merge(done, resolutions, as_json=as_json, head=head)

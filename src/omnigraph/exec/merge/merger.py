@@ -256,8 +256,11 @@ class Merger:
         named = Revisions(self._repo).resolve(request.commit, request.branch)
         commit = self._repo.commit_info(named.head, request.branch)
         history = self._repo.commits(request.branch)
-        if commit.parent_id is None or all(each.id != commit.id for each in history):
-            text = f"commit {commit.id} is not one that branch '{request.branch}' can take back"
+        if commit.parent_id is None:
+            text = f"commit {commit.id} made the graph: there is no state before it"
+            raise InvalidInput(Code.INPUT_INVALID, text, commit=commit.id)
+        if all(each.id != commit.id for each in history):
+            text = f"commit {commit.id} is not in the history of branch '{request.branch}'"
             raise InvalidInput(Code.INPUT_INVALID, text, commit=commit.id)
         with (
             telemetry.span("revert", branch=request.branch),
@@ -269,12 +272,16 @@ class Merger:
             states = self._states(ours, before, [commit.id], names)
             plan = self._plan(states, request.resolve, work, by_row=False)
             outcome = MergeOutcome.FAST_FORWARD if ours.head == commit.id else MergeOutcome.MERGED
+            if plan.is_nothing and not plan.conflicts:
+                outcome = MergeOutcome.ALREADY_UP_TO_DATE
             done = _planned(plan, outcome, commit.id)
             if request.dry_run:
                 return done
             if plan.conflicts:
                 _check_complete(request.resolve, plan.conflicts)
                 raise refused(f"reverting {commit.id} on '{request.branch}'", plan.conflicts)
+            if plan.is_nothing:
+                return done
             details = {REVERTED: str(commit.id), **details_of(done)}
             published = self._commit(plan, request, kind=WriterKind.REVERT, details=details)
         if published.replayed:

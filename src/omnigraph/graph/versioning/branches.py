@@ -432,7 +432,8 @@ class Branches:
         """Take back what a commit changed, as a new commit.
 
         What later commits have changed, too, is a conflict, as in a merge: `ours` is the branch as
-        it is, `theirs` the state before the commit. A merge commit is taken back as a whole.
+        it is, `theirs` the state before the commit. A merge commit is taken back as a whole. If
+        nothing of it is left to be taken back, there is no commit.
 
         Example:
             ```python
