@@ -11,20 +11,16 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-import pyarrow as pa
-
 from omnigraph.core.branches.branches import StoredBranches
 from omnigraph.core.branches.creation import BranchCreation
 from omnigraph.core.branches.kept_states import KeptStates
-from omnigraph.core.commits.graph_version import GraphVersion, TablePin
-from omnigraph.core.commits.lineage import Ancestry, first_parents, merge_base
+from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.records import CommitRecord
 from omnigraph.core.commits.target import NewBranch
 from omnigraph.core.init import create_graph, refuse_unfinished_copy
 from omnigraph.core.journal.intent import IntentLog, WriterKind
 from omnigraph.core.journal.staging_areas import StagingAreas
 from omnigraph.core.keyed_branches import KeyedBranches
-from omnigraph.core.layout import table_key
 from omnigraph.core.locks.claims import open_claims
 from omnigraph.core.locks.holds import NO_HOLD, Holder, Holds
 from omnigraph.core.locks.liveness import LIVE_OPERATIONS
@@ -36,25 +32,23 @@ from omnigraph.core.manifest.original_formats import Originals
 from omnigraph.core.publish.context import WriteContext
 from omnigraph.core.publish.destinations import Destinations
 from omnigraph.core.publish.publisher import Published, Publisher
+from omnigraph.core.reader import RepositoryReader
 from omnigraph.core.recovery.settlement import Settlement
 from omnigraph.core.recovery.sweep import Recovery
 from omnigraph.core.recovery.torn import TornFiles
 from omnigraph.core.retry import RetryPolicy
-from omnigraph.core.schema.alignment import TypeState, type_diff
 from omnigraph.core.schema.schema_state import AcceptedSchema, SchemaFiles
 from omnigraph.core.storage_errors import public, storage_errors
 from omnigraph.core.update_refs import Refs
 from omnigraph.core.write import Prepared, WritePath
 from omnigraph.errors import Code, Corrupt, Forbidden, Gone, InvalidInput, NotFound
-from omnigraph.lang.catalog.model import EntityType
 from omnigraph.runtime import telemetry
 from omnigraph.runtime.clock import Clock, SystemClock
 from omnigraph.runtime.ids import Ids, UlidIds
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.io.objects import ObjectStore, open_objects
-from omnigraph.store.reading.table_diff import TableDiff
 from omnigraph.store.root import Root
-from omnigraph.store.tables import Pin, SetAside, Table, Tables, open_tables
+from omnigraph.store.tables import SetAside, Table, Tables, open_tables
 from omnigraph.types import MAIN, BranchName, CommitId
 
 if TYPE_CHECKING:
@@ -90,25 +84,23 @@ def components(root: Root, *, durable: bool = True) -> Components:
     )
 
 
-class Repository:
+class Repository(RepositoryReader):
     """One graph. Thread-safe."""
 
     def __init__(self, root: Root, parts: Components, mode: OpenMode) -> None:
         """Put the parts together; nothing is read or written yet."""
-        self.root = root
         self.mode = mode
         self.retry = RetryPolicy()
-        self._closed = False
-        self.tables = parts.tables
         self.objects = parts.objects
         self.clock = parts.clock
         self.ids = parts.ids
-        self.schemas = SchemaFiles(parts.objects)
         self.intents = IntentLog(parts.objects)
         self.torn = TornFiles(parts.tables, self.intents, lambda: mode is OpenMode.READ_WRITE)
         deleted = DeletedBranches(parts.objects)
-        originals = Originals(parts.tables, parts.objects, self.schemas)
-        self.manifest = Manifest(parts.tables, deleted, originals, self.torn.settle, parts.clock)
+        schemas = SchemaFiles(parts.objects)
+        originals = Originals(parts.tables, parts.objects, schemas)
+        manifest = Manifest(parts.tables, deleted, originals, self.torn.settle, parts.clock)
+        super().__init__(root, parts.tables, manifest, schemas)
         self.migration = Migration(
             parts.tables, parts.objects, self.schemas, self.manifest, originals, parts.ids
         )
@@ -200,131 +192,6 @@ class Repository:
                 repo.migration.bring_forward(MAIN)
             repo.settled_on_open = repo.refresh()
         return repo
-
-    def close(self) -> None:
-        """Refuse all calls from now on. Running ones are completed."""
-        self._closed = True
-        self.tables.forget_all()
-
-    def require_open(self) -> None:
-        """Refuse to go on with a handle that was closed."""
-        if self._closed:
-            text = "the graph was closed; open it again with `omnigraph.open`"
-            raise InvalidInput(Code.CLOSED, text, uri=self.root.uri)
-
-    # -- reading -----------------------------------------------------------------------------------
-
-    def snapshot(self, branch: BranchName = MAIN) -> GraphVersion:
-        """The newest state of a branch."""
-        self.require_open()
-        try:
-            return self.manifest.snapshot(branch)
-        except StorageFailure as failure:
-            raise public(failure) from failure
-
-    def snapshot_at(self, commit: CommitId, hint: BranchName = MAIN) -> GraphVersion:
-        """The state that a commit published; `hint` is the branch where to look first."""
-        self.require_open()
-        with storage_errors():
-            return self.manifest.at_commit(commit, hint)
-
-    def snapshot_at_version(self, branch: BranchName, version: int) -> GraphVersion:
-        """The state of a branch at an older manifest version."""
-        self.require_open()
-        with storage_errors():
-            return self.manifest.at_version(branch, version)
-
-    def schema(self, snapshot: GraphVersion) -> AcceptedSchema:
-        """The schema in force at a snapshot."""
-        self.require_open()
-        with storage_errors():
-            return self.schemas.load(snapshot.schema_digest)
-
-    def table(self, pin: TablePin) -> Table:
-        """A published table, to read."""
-        self.require_open()
-        with self._still_stored(pin):
-            return self.tables.open(store_pin(pin))
-
-    def written_by(self, pin: TablePin) -> str | None:
-        """The identity of the commit that wrote a published table."""
-        self.require_open()
-        with self._still_stored(pin):
-            return self.tables.transaction_uuid(store_pin(pin))
-
-    def type_diff(self, older: TypeState | None, newer: TypeState, wanted: EntityType) -> TableDiff:
-        """The rows of a type that two states do not share, with the columns of `wanted`."""
-        self.require_open()
-        with storage_errors():
-            try:
-                return type_diff(self.tables, older, newer, wanted)
-            except StorageFailure as failure:
-                if failure.kind is not FailureKind.NOT_FOUND:
-                    raise
-                old = newer.pin if older is None else older.pin
-                is_there = self.tables.has_version(old.path, old.version, old.branch)
-                lost = newer if older is None or is_there else older
-                key = table_key(lost.entity.kind, lost.entity.name)
-                raise self.manifest.missing_table(lost.pin, key) from failure
-
-    @contextmanager
-    def _still_stored(self, pin: TablePin) -> Iterator[None]:
-        """Say `Gone` when a snapshot has outlived what it pins, `Corrupt` if a head needs it."""
-        with storage_errors():
-            try:
-                yield
-            except StorageFailure as failure:
-                if failure.kind is not FailureKind.NOT_FOUND:
-                    raise
-                raise self.manifest.missing_table(store_pin(pin), pin.table_key) from failure
-
-    def read(self, snapshot: GraphVersion, table_key: str) -> pa.Table:
-        """A whole table of a snapshot; for small tables and tests."""
-        self.require_open()
-        pin = snapshot.pin(table_key)
-        with self._still_stored(pin):
-            table = self.tables.open(store_pin(pin))
-            return table.read(table.schema.names)
-
-    def commits(
-        self, branch: BranchName = MAIN, *, actor: str | None = None
-    ) -> Iterator[CommitRecord]:
-        """The history of a branch, newest first; of one actor, if given."""
-        history = self.history(self.snapshot(branch))
-        return (commit for commit in history if actor is None or commit.actor == actor)
-
-    def history(self, version: GraphVersion) -> Iterator[CommitRecord]:
-        """The commits that led to a version, newest first, without what was merged."""
-        log = self.manifest.commits(version.branch)
-
-        def find(commit: CommitId) -> CommitRecord | None:
-            self.require_open()
-            return log.get(commit)
-
-        return first_parents(find, version.head)
-
-    def commit_info(self, commit: CommitId, hint: BranchName = MAIN) -> CommitRecord:
-        """One commit, wherever it was made; `hint` is the branch where to look first."""
-        self.require_open()
-        with storage_errors():
-            branch = self.manifest.find(commit, hint)
-            found = None if branch is None else self.manifest.commits(branch).get(commit)
-        if found is None:
-            raise NotFound(Code.NOT_FOUND, f"commit {commit} does not exist", commit=commit)
-        return found
-
-    def ancestry(self, *branches: BranchName) -> Ancestry:
-        """The commit graph behind some branches."""
-        self.require_open()
-        with storage_errors():
-            return Ancestry(*(self.manifest.commits(branch).get for branch in branches))
-
-    def merge_base(self, left: BranchName, right: BranchName) -> CommitId | None:
-        """The latest commit that two branches share."""
-        heads = [self.snapshot(branch).head for branch in (left, right)]
-        return merge_base(self.ancestry(left, right).find, heads[0], heads[1])
-
-    # -- writing -----------------------------------------------------------------------------------
 
     def writable_table(self, snapshot: GraphVersion, table_key: str) -> Table:
         """A table to stage changes for; on a branch its first write forks it."""
@@ -592,8 +459,3 @@ class Repository:
         self.require_open()
         if self.mode is OpenMode.READ_ONLY:
             raise Forbidden(Code.READ_ONLY, "the graph is open for reading only")
-
-
-def store_pin(pin: TablePin) -> Pin:
-    """A graph's pin as the store understands it."""
-    return Pin(path=pin.path, version=pin.version, branch=pin.table_branch)

@@ -16,10 +16,8 @@ from omnigraph.errors import Code, InvalidInput
 from omnigraph.runtime.clock import Clock, SystemClock
 from omnigraph.store import tuning
 from omnigraph.store.blobs import blob_field
-from omnigraph.store.failures import FailureKind, StorageFailure, object_errors
-from omnigraph.store.forks.fork_records import reference_path
-from omnigraph.store.forks.forks import Forks
-from omnigraph.store.integrity.quarantine import Quarantine, SetAside
+from omnigraph.store.failures import FailureKind, StorageFailure
+from omnigraph.store.integrity.quarantine import SetAside
 from omnigraph.store.io.objects import Backend, checked_path, open_backend
 from omnigraph.store.io.storage_calls import StorageCall, storage_call
 from omnigraph.store.model import (
@@ -39,20 +37,16 @@ from omnigraph.store.model import (
     Vector,
     WrittenBy,
 )
-from omnigraph.store.reading.row_addresses import AddressedRows, AddressedRowsCache
-from omnigraph.store.reading.table_diff import TableDiff, diff_tables
+from omnigraph.store.pinned_tables import PinnedTables
 from omnigraph.store.root import Root
-from omnigraph.store.table import Table, TableCache
-from omnigraph.store.versions.files import Files, manifest_name
+from omnigraph.store.table import Table
+from omnigraph.store.versions.files import Files
 from omnigraph.store.versions.gateway import (
     Gateway,
-    operation_name,
-    transaction_uuid,
     tree_path,
 )
-from omnigraph.store.versions.latest import is_passed, near_head, stored_note
+from omnigraph.store.versions.latest import is_passed
 from omnigraph.store.versions.strict_commit import Placer, open_placer
-from omnigraph.store.versions.torn_versions import TornVersions
 from omnigraph.store.writing.create import NewTable, TableCreator
 from omnigraph.store.writing.land import Lander
 from omnigraph.store.writing.merge_insert import RowMerger
@@ -116,7 +110,7 @@ def open_tables(
     return Tables(root, gateway, files, placer, backend, clock or SystemClock())
 
 
-class Tables:
+class Tables(PinnedTables):
     """The tables of one root. Thread-safe."""
 
     def __init__(
@@ -128,33 +122,14 @@ class Tables:
         backend: Backend,
         clock: Clock,
     ) -> None:
-        self._root = root
-        self._gateway = gateway
-        self._files = files
-        self._backend = backend
-        self._placer = placer
-        self.quarantine = Quarantine(root, backend)
-        self._torn = TornVersions(root, backend, self.quarantine)
-        self._addressed = AddressedRowsCache(backend.get)
+        super().__init__(root, gateway, files, backend)
         self._stager = Stager(root, gateway, files, self._addressed.once)
         self._merger = RowMerger(self._stager, files)
         clear, passed = self._torn.clear_way, partial(is_passed, backend)
         self._lander = Lander(gateway, files, placer, self.open, clear, passed, clock)
-        self._forks = Forks(root, gateway, files, backend, self.quarantine, self._torn)
         self._creator = TableCreator(
             gateway, files, placer, self._torn, self.exists, self.transaction_uuid
         )
-        self._cache = TableCache()
-
-    @property
-    def is_durable(self) -> bool:
-        """True if what is acknowledged survives a power cut, as far as that is up to us."""
-        return self._files.is_durable
-
-    @property
-    def durable(self) -> bool:
-        """True if what a write created is synced before the write returns."""
-        return self._files.durable
 
     # ------------------------------------------------------------ parts that reading imports not
 
@@ -213,103 +188,17 @@ class Tables:
         """Create several tables without rows at paths of their own; durable on return."""
         self._creator.create_empty(schemas)
 
-    def exists(self, path: str) -> bool:
-        """Return whether a table is there."""
-        try:
-            self.head(path)
-        except StorageFailure as failure:
-            if failure.kind is not FailureKind.NOT_FOUND:
-                raise
-            return False
-        return True
-
-    def open(self, pin: Pin) -> Table:
-        """Return the reader of a pinned version; the newest few hundred are kept."""
-        if found := self._cache.get(pin):
-            return found
-        checked_path(StorageCall.TABLE_OPEN.value, pin.path)
-        table = self._private(pin)
-        self._cache.keep(table)
-        return table
-
-    def rows(self, pin: Pin) -> AddressedRows:
-        """Return the rows of a pinned version, to read by address; the last few are kept."""
-        return self._addressed.of(self.open(pin))
-
-    def head(self, path: str, branch: str | None = None, *, known: int | None = None) -> int:
-        """Return the newest committed version; NOT_FOUND. Opening that version is free then.
-
-        Finding it may take a listing of all versions. With ``known``, a version that is or was the
-        newest, only the few that follow are looked for.
-        """
-        try:
-            near = None if known is None else self._near_head(path, branch, known)
-            if near is not None:
-                if near != known:
-                    self.open(Pin(path, near, branch))
-                self._torn.forget(path, branch)
-                return near
-            latest = self._latest(path, branch)
-        except StorageFailure as failure:
-            return self._torn.step_over(path, branch, failure)
-        self._torn.forget(path, branch)
-        version = int(latest.version)
-        pin = Pin(path, version, branch)
-        # Replaces what was kept: a fork made anew under its old name has the same versions.
-        self._cache.keep(Table(pin, latest, self._files.checksums))
-        return version
-
-    def has_version(self, path: str, version: int, branch: str | None = None) -> bool:
-        """Return whether a version is stored, without opening it."""
-        place = self.version_file(Pin(path, version, branch))
-        return storage_call(StorageCall.OBJECT_EXISTS, place, lambda: self._backend.exists(place))
-
-    @staticmethod
-    def version_file(pin: Pin) -> str:
-        """Return the path of the file that is a version."""
-        return f"{tree_path(pin.path, pin.branch)}/_versions/{manifest_name(pin.version)}"
-
-    @staticmethod
-    def fork_record(path: str, fork: str) -> str:
-        """Return the path of the record of a fork."""
-        return reference_path(path, fork)
-
-    def noted_version(self, path: str, branch: str | None = None) -> int | None:
-        """Return the version that Lance noted as its newest commit, if there is such a note."""
-        return stored_note(self._backend, f"{tree_path(path, branch)}/_versions")
-
     def remove_versions(self, path: str, versions: "Sequence[StoredVersion]") -> None:
         """Remove versions that nothing pins; their files stay until nothing refers to them."""
         self.inventories.remove(item.info.path for item in versions)
         self._cache.drop(path, {(item.branch, item.version) for item in versions})
-
-    def diff(self, older: Pin | None, newer: Pin, *, is_shared: bool = True) -> TableDiff:
-        """Compare two versions of one table, on the trunk or on forks, by the files they share.
-
-        Without an older one, all rows are new. Where `is_shared` is false, all rows of both sides
-        are given, also those that lie in the same place.
-        """
-        return diff_tables(
-            None if older is None else self.rows(older),
-            self.rows(newer),
-            is_same_history=older is not None and self._forks.is_same_history(older, newer),
-            is_shared=is_shared,
-        )
-
-    def transaction_uuid(self, pin: Pin) -> str | None:
-        """Return the identity of the commit that made a version."""
-        return transaction_uuid(self.open(pin).dataset, pin.path)
-
-    def operation(self, pin: Pin) -> str | None:
-        """Return what the commit did that made a version, as Lance names it."""
-        return operation_name(self.open(pin).dataset, pin.path)
 
     # ------------------------------------------------------------ forks
 
     def fork(self, path: str, branch: str, at: Pin) -> None:
         """Create a fork of a table from a pinned version; EXISTS."""
         checked_path(StorageCall.TABLE_FORK.value, path)
-        self._forget(path, branch)
+        self.forget_fork(path, branch)
         self._forks.create(path, branch, at)
 
     def drop_fork(self, path: str, branch: str) -> None:
@@ -318,7 +207,7 @@ class Tables:
         try:
             self._forks.drop(path, branch)
         finally:
-            self._forget(path, branch)
+            self.forget_fork(path, branch)
 
     def forks(self, path: str) -> dict[str, ForkInfo]:
         """List the forks of a table, by name."""
@@ -332,16 +221,6 @@ class Tables:
         """List the names of all forks, sorted."""
         return self._forks.records.names(checked_path(StorageCall.TABLE_FORKS.value, path))
 
-    def forget_all(self) -> None:
-        """Drop every reader that is kept; those in use stay as they are."""
-        self._cache.clear()
-        self._addressed.clear()
-        self._gateway.release()
-
-    def forget_fork(self, path: str, branch: str) -> None:
-        """Close the readers of a fork that another process dropped or made anew."""
-        self._forget(path, branch)
-
     def has_files_of_fork(self, path: str, branch: str) -> bool:
         """Return whether a fork of this name has files, be it there or not.
 
@@ -352,10 +231,6 @@ class Tables:
         return bool(storage_call(StorageCall.OBJECT_LIST, place, lambda: self._backend.list(place)))
 
     # ------------------------------------------------------------ what power cuts leave
-
-    def torn_versions(self, path: str, branch: str | None = None) -> tuple[int, ...]:
-        """Return the torn versions that finding the head stepped over. Looks at nothing."""
-        return self._torn.known(path, branch)
 
     def set_aside_torn_versions(self, path: str, branch: str | None = None) -> tuple[SetAside, ...]:
         """Set aside the torn versions that finding the head stepped over."""
@@ -484,7 +359,7 @@ class Tables:
         """Build indexes, all taken into use by one commit. None for a table without rows."""
         from omnigraph.store.maintenance.indexes import stage_indexes  # noqa: PLC0415
 
-        private = self._private(table.pin)
+        private = self.open_private(table.pin)
         return stage_indexes(self._files, private, specs=specs, uuid=uuid)
 
     # ------------------------------------------------------------ moving heads
@@ -543,43 +418,3 @@ class Tables:
             primary_key: A column that becomes the key of the rows.
         """
         return self._lander.stamp(base, dict(values), primary_key)
-
-    # ------------------------------------------------------------ inside
-
-    def _private(self, pin: Pin) -> Table:
-        """Open a version for one caller: forking and indexing lock the handle against readers."""
-        dataset = storage_call(
-            StorageCall.TABLE_OPEN,
-            pin.path,
-            lambda: self._gateway.open(pin.path, pin.version, pin.branch),
-        )
-        return Table(pin, dataset, self._files.checksums)
-
-    def _near_head(self, path: str, branch: str | None, known: int) -> int | None:
-        folder = f"{tree_path(path, branch)}/_versions"
-
-        def look() -> int | None:
-            try:
-                return near_head(known, lambda name: self._backend.exists(f"{folder}/{name}"))
-            except Exception:
-                with object_errors(StorageCall.TABLE_HEAD.value, path):
-                    raise
-
-        return storage_call(StorageCall.TABLE_HEAD, path, look)
-
-    def _latest(self, path: str, branch: str | None) -> Any:
-        checked_path(StorageCall.TABLE_HEAD.value, path)
-        found = storage_call(
-            StorageCall.TABLE_HEAD, path, lambda: self._gateway.open(path, None, branch)
-        )
-        if not int(found.version):
-            # Zeros are a message without fields to Lance, and versions count from 1.
-            text = "the newest version is blank"
-            raise StorageFailure(FailureKind.UNKNOWN, StorageCall.TABLE_HEAD.value, path, text)
-        return found
-
-    def _forget(self, path: str, branch: str) -> None:
-        """Drop the readers of a fork whose name is about to mean something else."""
-        self._cache.forget(path, branch)
-        self._files.forget(tree_path(path, branch))
-        self._addressed.deletions.forget(tree_path(path, branch))

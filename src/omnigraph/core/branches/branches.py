@@ -253,7 +253,7 @@ class StoredBranches:
     def writable(self, snapshot: GraphVersion, table_key: str) -> Table:
         """The table as a write to this branch needs it: on a fork that belongs to the branch."""
         pin = snapshot.pin(table_key)
-        at = Pin(path=pin.path, version=pin.version, branch=pin.table_branch)
+        at = pin.store_pin
         try:
             if snapshot.branch != MAIN and not is_fork_of(pin, snapshot.incarnation):
                 at = self.fork(at, snapshot.incarnation)

@@ -9,6 +9,7 @@ from omnigraph.core.commits.records import CommitRecord
 from omnigraph.core.commits.target import ExistingBranch, NewBranch, Target
 from omnigraph.core.layout import branch_parts
 from omnigraph.errors import Code, NotFound
+from omnigraph.store.model import Pin
 from omnigraph.types import BranchName, CommitId
 
 
@@ -21,6 +22,11 @@ class TablePin:
     version: int
     table_branch: str | None
     row_count: int
+
+    @property
+    def store_pin(self) -> Pin:
+        """The same as the store names it, to open the table."""
+        return Pin(path=self.path, version=self.version, branch=self.table_branch)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

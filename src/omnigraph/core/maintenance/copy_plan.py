@@ -31,7 +31,7 @@ from omnigraph.core.layout import (
 )
 from omnigraph.core.manifest.branch_info import BranchInfo
 from omnigraph.core.manifest.formats import format_of
-from omnigraph.core.repository import Repository, store_pin
+from omnigraph.core.repository import Repository
 from omnigraph.core.schema.schema_state import AcceptedSchema
 from omnigraph.core.storage_errors import damaged
 from omnigraph.errors import Code, InvalidInput
@@ -231,7 +231,7 @@ class CopyPlanner:
 
     def _keep_state(self, state: GraphVersion) -> None:
         pins = [Pin(MANIFEST, state.manifest_version, state.fork)]
-        pins += [store_pin(pin) for pin in state.tables.values()]
+        pins += [pin.store_pin for pin in state.tables.values()]
         for pin in pins:
             self._of(pin.path, pin.branch).single.add(pin.version)
 

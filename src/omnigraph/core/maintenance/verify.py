@@ -171,7 +171,7 @@ class MetadataVerifier:
             yield Flaw(aspect=Aspect.SCHEMA, place=place, text=text)
 
     def _pin(self, pin: TablePin) -> Iterator[Flaw]:
-        at = Pin(pin.path, pin.version, pin.table_branch)
+        at = pin.store_pin
         try:
             count = self._repo.tables.open(at).row_count
         except StorageFailure as failure:

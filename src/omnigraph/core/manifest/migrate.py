@@ -183,7 +183,7 @@ class Migration:
             pin = snapshot.tables.get(key)
             if pin is None:
                 raise unreadable_original(f"there is no table of {key}", table_key=key)
-            stored = self._tables.open(Pin(pin.path, pin.version, pin.table_branch)).schema
+            stored = self._tables.open(pin.store_pin).schema
             wanted = {field.name: field.type for field in table_schema(entity)}
             if {field.name: field.type for field in stored} != wanted:
                 reason = f"the columns of {key} are not those of its schema"

@@ -148,7 +148,7 @@ class Repairer:
         tables = self._repo.tables
         try:
             newest = tables.open(Pin(pin.path, head, pin.table_branch))
-            base = tables.open(Pin(pin.path, pin.version, pin.table_branch))
+            base = tables.open(pin.store_pin)
             return newest.row_count, newest.schema.equals(base.schema)
         except StorageFailure as failure:
             if failure.kind in (FailureKind.CORRUPT, FailureKind.NOT_FOUND):

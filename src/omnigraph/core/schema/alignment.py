@@ -39,7 +39,7 @@ def type_state(version: GraphVersion, catalog: Catalog, entity: EntityType) -> T
     if known is None:
         return None
     pin = version.pin(table_key(known.kind, known.name))
-    return TypeState(known, Pin(path=pin.path, version=pin.version, branch=pin.table_branch))
+    return TypeState(known, pin.store_pin)
 
 
 def kept_types(old: Catalog, new: Catalog) -> Iterator[tuple[EntityType, EntityType]]:

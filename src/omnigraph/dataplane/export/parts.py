@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.layout import table_key
-from omnigraph.core.repository import Repository, store_pin
+from omnigraph.core.repository import Repository
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane import tuning
 from omnigraph.dataplane.export.checksums import Checksummed
@@ -106,7 +106,7 @@ def plan_parts(
             name = f"{prefix}{entity.name}-{number:05}{plan.suffix}"
             part = Part(
                 root=repo.root,
-                pin=store_pin(pin),
+                pin=pin.store_pin,
                 entity=entity,
                 fragments=fragments,
                 name=name,

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from omnigraph.core.commits.records import CommitRecord
-from omnigraph.core.repository import Repository, store_pin
+from omnigraph.core.repository import Repository
 from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.core.schema.named_types import chosen_types
 from omnigraph.dataplane.counts import Counts
@@ -206,7 +206,7 @@ class VectorFiller:
             waiting += [] if batch is None else batch.column(ROW_ID).to_pylist()
             while len(waiting) >= size or (batch is None and waiting):
                 chosen, waiting = waiting[:size], waiting[size:]
-                yield chosen, store_pin(pin)
+                yield chosen, pin.store_pin
             if batch is None:
                 return
 

@@ -15,7 +15,7 @@ from omnigraph.core.commits.records import CommitRecord
 from omnigraph.core.commits.requirements import branch_replaced, schema_changed
 from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.journal.staging_areas import Ending, StagingArea
-from omnigraph.core.repository import Repository, store_pin
+from omnigraph.core.repository import Repository
 from omnigraph.core.retry import wait_seconds, with_retries
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
@@ -499,7 +499,7 @@ def _refuse(work: _Work, found: LoadViolations) -> None:
 
 def _stored(base: GraphVersion, replaced: frozenset[str]) -> LoadBase:
     tables = {
-        key: StoredTable(pin=store_pin(pin), rows=pin.row_count) for key, pin in base.tables.items()
+        key: StoredTable(pin=pin.store_pin, rows=pin.row_count) for key, pin in base.tables.items()
     }
     return LoadBase(tables=tables, replaced=replaced)
 

@@ -24,7 +24,6 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructField, StructType
 
 from omnigraph.core.layout import table_key
-from omnigraph.core.repository import store_pin
 from omnigraph.dataplane.spark.carried_errors import carried_errors
 from omnigraph.dataplane.spark.changes import (
     ChangesReader,
@@ -76,7 +75,7 @@ class DefaultSource(DataSource):
                 return ChangesReader(opened, schema.names, self.options)
             _check_declared(schema, spark_schema(opened.entity))
             key = table_key(opened.entity.kind, opened.entity.name)
-            pin = store_pin(opened.snapshot.pin(key))
+            pin = opened.snapshot.pin(key).store_pin
             return TypeReader(opened.root, pin, schema.names, opened.where)
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:

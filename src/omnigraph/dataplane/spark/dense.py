@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias, TypeVar
 import pyarrow as pa
 
 from omnigraph.core.commits.graph_version import GraphVersion
-from omnigraph.core.repository import Repository, store_pin
+from omnigraph.core.repository import Repository
 from omnigraph.dataplane.spark import tuning
 from omnigraph.dataplane.spark.session import HeldSession
 from omnigraph.dataplane.spark.shipping import ship
@@ -111,7 +111,7 @@ class DenseFrames:
         table = self.repo.table(pin)
         scan = TableScan(
             root=self.repo.root,
-            pin=store_pin(pin),
+            pin=pin.store_pin,
             columns=columns,
             make=make,
             schema=schema,
@@ -141,7 +141,7 @@ class DenseFrames:
 
     def _state(self, table_key: str) -> tuple[Pin, str | None]:
         """A key that differs for any two states of tables, also for forks of one name."""
-        pin = store_pin(self.snapshot.pin(table_key))
+        pin = self.snapshot.pin(table_key).store_pin
         return pin, self.repo.tables.transaction_uuid(pin)
 
     def _joined(self, edge: str, source: str, target: str) -> Frame:

@@ -131,7 +131,7 @@ class Verifier:
 
     def _indexes(self, pin: TablePin) -> Iterator[Flaw]:
         try:
-            damaged = self._repo.tables.open(_store_pin(pin)).damaged_indexes()
+            damaged = self._repo.tables.open(pin.store_pin).damaged_indexes()
         except StorageFailure:
             return  # the pin has been reported
         for name in sorted(damaged):
@@ -155,17 +155,17 @@ class Verifier:
             monitor.check()
         columns: dict[Pin, pa.Table] = {}
         for pin in pins:
-            receipts = read.get(_store_pin(pin), [])
+            receipts = read.get(pin.store_pin, [])
             done.flaws.extend(_of_rows(pin, receipts))
             found = [item.columns for item in receipts if item.columns is not None]
             if found and not any(item.error for item in receipts):
-                columns[_store_pin(pin)] = pa.concat_tables(found)
-                done.flaws.extend(_of_keys(pin, columns[_store_pin(pin)]))
+                columns[pin.store_pin] = pa.concat_tables(found)
+                done.flaws.extend(_of_keys(pin, columns[pin.store_pin]))
         for head in metadata.heads.values():
             done.flaws.extend(self._endpoints(head, columns))
 
     def _row_tasks(self, pin: TablePin) -> Iterator[RowsTask]:
-        at = _store_pin(pin)
+        at = pin.store_pin
         returned = ("id", "src", "dst") if pin.table_key.startswith("edge:") else ("id",)
         try:
             fragments = self._repo.tables.open(at).fragment_ids()
@@ -187,7 +187,7 @@ class Verifier:
             return  # the schema has been reported
         for edge in catalog.edges:
             pin = head.tables.get(table_key("edge", edge.name))
-            edges = None if pin is None else columns.get(_store_pin(pin))
+            edges = None if pin is None else columns.get(pin.store_pin)
             if pin is not None and edges is not None:
                 yield from self._ends(head, edge, pin, edges, columns)
 
@@ -201,7 +201,7 @@ class Verifier:
     ) -> Iterator[Flaw]:
         for column, name in (("src", edge.source), ("dst", edge.target)):
             nodes = head.tables.get(table_key("node", name))
-            known = None if nodes is None else columns.get(_store_pin(nodes))
+            known = None if nodes is None else columns.get(nodes.store_pin)
             if nodes is not None and nodes.row_count and known is None:
                 continue  # its rows could not be read, which has been reported
             ids = (
@@ -236,7 +236,3 @@ def _of_keys(pin: TablePin, columns: pa.Table) -> Iterator[Flaw]:
         if count:
             text = f"{count} rows of {pin.table_key} have {what}: {_RESTORE}"
             yield Flaw(aspect=Aspect.KEY, place=pin.path, text=text)
-
-
-def _store_pin(pin: TablePin) -> Pin:
-    return Pin(pin.path, pin.version, pin.table_branch)

@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 
 from omnigraph.core.commits.graph_version import GraphVersion, TablePin
 from omnigraph.core.layout import table_key
-from omnigraph.core.repository import Repository, store_pin
+from omnigraph.core.repository import Repository
 from omnigraph.core.schema.arrow_types import arrow_type
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.errors import Corrupt, Gone, GraphError
@@ -219,7 +219,7 @@ class ViewCache:
     def _type_columns(
         self, pin: TablePin, kind: EntityKind, entity: EntityType | None = None
     ) -> TypeColumns:
-        key = store_pin(pin)
+        key = pin.store_pin
         with self._lock:
             found = self._types.get(key)
             if found is None:
@@ -256,7 +256,7 @@ def _at(pin: TablePin, version: int, row_count: int) -> TablePin:
 
 
 def _joint(edge: TypeColumns, source: TypeColumns, target: TypeColumns) -> _Joint:
-    return store_pin(edge.pin), store_pin(source.pin), store_pin(target.pin)
+    return edge.pin.store_pin, source.pin.store_pin, target.pin.store_pin
 
 
 def _paths(adjacency: Adjacency) -> tuple[str, str, str]:
