@@ -3,11 +3,14 @@
 import json
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
 
 import pytest
 
+import omnigraph as og
 from omnigraph.server.protocol import GuardedProtocol
-from tests.server.support import ALL, G, config_of, names, raw, send
+from tests.server.support import ALL, G, config_of, names, raw, send, until
 from tests.serving import Served, serving
 
 
@@ -135,3 +138,22 @@ def test_what_is_no_http_is_refused_as_json(served: Served) -> None:
             400,
             {"error": "bad request"},
         )
+
+
+def test_clients_that_do_not_read_their_answers_stop_nobody(tmp_path: Path) -> None:
+    bounds = {"body_idle_seconds": 1, "read_threads": 1, "bulk_threads": 1}
+    config = config_of(tmp_path, budgets=bounds)
+    with og.open(config.graphs[0].uri) as graph:
+        graph.load({"Person": [{"name": "Ada", "avatar": bytes(20 << 20)}]})
+    path = f"{G}/blob?entity=node&type=Person&id=Ada&property=avatar"
+    asked = f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n"
+    with serving(config) as served, ExitStack() as kept:
+        silent = [
+            kept.enter_context(socket.create_connection((served.host, served.port)))
+            for _ in range(3)
+        ]
+        for each in silent:
+            each.sendall(asked.encode())
+        until(lambda: served.server.in_use["bulk"])
+        assert names(served) == ["Ada"]
+        assert send(served, "GET", f"{G}/export?types=Knows")[0] == 200

@@ -41,6 +41,7 @@ def make_app(server: Server) -> Application:
     found = Application(
         routes, redirect_slashes=False, default=_Unknown(server, 404, {}), lifespan=lifespan
     )
+    found.idle_seconds = server.config.budgets.body_idle_seconds
     found.quick = [
         (each.route.method, compile_path(each.route.path)[0], each)
         for each in endpoints
@@ -53,6 +54,7 @@ class Application(Router):
     """Finds the endpoint of a request; small requests are answered at once if they can be."""
 
     quick: list[tuple[str, re.Pattern[str], Endpoint]]
+    idle_seconds: float
 
     def at_once(self, scope: Scope, body: bytes) -> tuple[int, Headers, bytes] | None:
         """The answer of a request that is there as a whole; None if it has to come in later."""

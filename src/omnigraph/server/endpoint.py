@@ -373,7 +373,9 @@ async def _run(
         with exchange.watched(call.cancel.cancel):
             reply = await _on_thread(server, route.pool, route.handler, call)
     if isinstance(reply, Streamed):
-        return await _stream(server, route.pool, exchange, reply, call)
+        # A client may take its time: reads do not wait for that.
+        pool: Pool = "bulk" if route.pool == "read" else route.pool
+        return await _stream(server, pool, exchange, reply, call)
     return _whole(server, reply)
 
 

@@ -1,6 +1,7 @@
 """The protocol of a connection, with bounds that uvicorn does not have.
 
-Headers may have so many bytes and lines, and must be complete within some seconds. Requests that
+Headers may have so many bytes and lines, and must be complete within some seconds. A client that
+takes nothing of its answer is left. Requests that
 say their length in two ways are refused: two readers could take them for different requests.
 
 A small request goes to the application when all of it is there. Many clients send a body after its
@@ -30,6 +31,8 @@ ARRIVAL: Final = "omnigraph.arrival"
 # by its own bounds.
 _SMALL_BYTES: Final = 16 << 10
 _SMALL_SECONDS: Final = 0.1
+# A client that waits for an answer takes at least so much of it within the idle seconds.
+_TAKEN_BYTES_MIN: Final = 16 << 10
 
 _TEXTS: Final = {
     400: "Bad Request",
@@ -141,12 +144,16 @@ class GuardedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Begin to wait for headers."""
         super().connection_made(transport)
+        self._transport = transport
         # A client may send requests before the answers to earlier ones.
         self._arrivals: deque[Arrival] = deque()
         self._at_once: AtOnce | None = getattr(self.app, "at_once", None)
         # How long a small request is waited for, and the next one on a connection.
         self._patience = Timer(self.loop, _SMALL_SECONDS, self._begin)
         self._idle = Timer(self.loop, self.timeout_keep_alive, self.timeout_keep_alive_handler)
+        # How long a client may take nothing of an answer.
+        seconds = getattr(self.app, "idle_seconds", self.timeout_keep_alive)
+        self._untaken = Timer(self.loop, seconds, self._end_untaken)
         self._arm()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -155,10 +162,31 @@ class GuardedProtocol(HttpToolsProtocol):
         self._coming = None
         self._patience.close()
         self._idle.close()
+        self._untaken.close()
         super().connection_lost(exc)
         for each in self._arrivals:
             each.leave()
         self._arrivals.clear()
+
+    def pause_writing(self) -> None:
+        """Send no more for now, and watch that the client takes what waits for it."""
+        super().pause_writing()
+        self._waiting_bytes = self._transport.get_write_buffer_size()
+        self._untaken.start()
+
+    def resume_writing(self) -> None:
+        """Send more."""
+        super().resume_writing()
+        self._untaken.stop()
+
+    def _end_untaken(self) -> None:
+        """End a connection whose client takes nothing: a thread and memory are held for it."""
+        left = self._transport.get_write_buffer_size()
+        if self._waiting_bytes - left < _TAKEN_BYTES_MIN:
+            self._transport.abort()
+        else:
+            self._waiting_bytes = left
+            self._untaken.start()
 
     def data_received(self, data: bytes) -> None:
         """Count the bytes of headers while they come."""
