@@ -65,6 +65,9 @@ def test_ndjson_comes_plain_and_compressed(served: Served) -> None:
     assert {"a1", "a2", "a3", "a4"} <= set(names(served))
     assert load(served, lines("x"), NDJSON, content_encoding="br")[0] == 415
     assert load(served, b"a,b", "text/csv")[0] == 415
+    # Nothing is unpacked that the header does not name, and nothing twice.
+    assert load(served, packed, NDJSON)[0] == 400
+    assert load(served, gzip.compress(packed), NDJSON, content_encoding="gzip")[0] == 400
 
 
 def test_arrow_parquet_and_several_parts(served: Served) -> None:
@@ -85,6 +88,8 @@ def test_arrow_parquet_and_several_parts(served: Served) -> None:
     done = load(served, parts + b"--cut--\r\n", media)
     assert (done[0], done[1]["total_entities"]) == (200, 2), done
     assert load(served, parts, media)[0] == 400
+    twice = parts + parts + b"--cut--\r\n"
+    assert load(served, twice, media)[0] == 400
 
 
 def test_budgets_are_named_and_nothing_is_published(served: Served) -> None:
@@ -115,6 +120,47 @@ def test_budgets_are_named_and_nothing_is_published(served: Served) -> None:
     status, found = load(served, packed, ARROW, "&type=Person")
     assert (status, found["resource_limit"]["resource"]) == (413, "load_decompressed_bytes")
     assert names(served) == before
+
+
+def parquet_of(table: pa.Table, **options: Any) -> bytes:
+    sink = io.BytesIO()
+    pq.write_table(table, sink, compression="zstd", **options)
+    return sink.getvalue()
+
+
+def test_rows_are_bounded_as_they_are_spelled_out(served: Served) -> None:
+    before = names(served)
+    text = "x" * 4096
+    coded = pa.DictionaryArray.from_arrays(pa.array([0] * 2000, pa.int8()), [text])
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2000], pa.int32()), [text])
+    plain = pa.array([text] * 2000)
+    one_value = pa.table({"name": coded})
+    bodies = [
+        (stream_of(one_value), ARROW),
+        (stream_of(pa.table({"name": runs})), ARROW),
+        (parquet_of(one_value), PARQUET),
+        (parquet_of(pa.table({"name": plain}), use_dictionary=False), PARQUET),
+    ]
+    for body, media in bodies:
+        assert len(body) < 1 << 16
+        status, found = load(served, body, media, "&type=Person")
+        assert status == 413, found
+        assert found["resource_limit"]["resource"] == "load_decompressed_bytes"
+        part = b'--cut\r\nContent-Type: %b\r\nContent-Disposition: attachment; name="Person"\r\n'
+        several = part % media.encode() + b"\r\n" + body + b"\r\n--cut--\r\n"
+        assert load(served, several, "multipart/mixed; boundary=cut")[0] == 413
+    assert names(served) == before
+
+
+def test_columns_come_with_dictionaries_and_runs(served: Served) -> None:
+    coded = pa.array(["f1", "f2", "f3"]).dictionary_encode()
+    runs = pa.RunEndEncodedArray.from_arrays(pa.array([2, 3], pa.int32()), pa.array([7, None]))
+    table = pa.table({"name": coded, "age": runs})
+    assert load(served, stream_of(table), ARROW, "&type=Person")[1]["total_entities"] == 3
+    several_groups = parquet_of(pa.table({"name": coded}), row_group_size=1)
+    done = load(served, several_groups, PARQUET, "&type=Person")
+    assert done[1]["total_entities"] == 3, done
+    assert {"f1", "f2", "f3"} <= set(names(served))
 
 
 def test_an_upload_that_is_cut_publishes_nothing(served: Served) -> None:

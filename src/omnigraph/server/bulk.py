@@ -4,22 +4,26 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import Iterator
+import shutil
+import tempfile
 from typing import Any, Final
 
 import pyarrow as pa
 
 import omnigraph as og
+from omnigraph.dataplane.source.formats import MAGIC_BYTES, sniffed
+from omnigraph.dataplane.source.model import Compression
 from omnigraph.errors import Code, InvalidInput, NotFound
 from omnigraph.results.wire import load_json
 from omnigraph.server import requests
 from omnigraph.server.call import Reply, RouteCall, Streamed
+from omnigraph.server.columns import arrow_reader, parquet_reader
 from omnigraph.server.failures import HttpFailure
-from omnigraph.server.multipart import parts_of
+from omnigraph.server.multipart import BodyPart, parts_of
 from omnigraph.server.negotiation import preferred
 from omnigraph.server.querying import ARROW
 from omnigraph.server.references import permitted
-from omnigraph.server.streams import BoundedBody, Growth, Holding, Sink, body_limit
+from omnigraph.server.streams import BoundedBody, Growth, Holding, Sink
 
 NDJSON: Final = "application/x-ndjson"
 PARQUET: Final = "application/vnd.apache.parquet"
@@ -27,9 +31,8 @@ JSON: Final = "application/json"
 MULTIPART: Final = "multipart/mixed"
 OCTETS: Final = "application/octet-stream"
 _FORMATS: Final = {NDJSON: "ndjson", ARROW: "arrow", PARQUET: "parquet"}
-# What an Arrow stream may ask for at once: a forged length must not reserve memory.
-_ARROW_READ_BYTES_MAX: Final = 256 << 20
 _ARROW_MARK_BYTES: Final = 8
+_PARQUET_MARK: Final = b"PAR1"
 _FOOTER_BYTES_MAX: Final = 8 << 20
 _BLOB_CHUNK_BYTES: Final = 4 << 20
 _RANGE: Final = re.compile(r"bytes=(\d*)-(\d*)")
@@ -81,23 +84,24 @@ def _load_streamed(call: RouteCall, media: str) -> Reply:
             size = call.headers.get("content-length", "")
             is_plain = call.headers.get("content-encoding", "identity") == "identity"
             known = int(size) if size.isdigit() and is_plain else None
-            return Reply(body=_loaded(call, _Named(body, "body", known), asked, "ndjson"))
+            return Reply(body=_loaded(call, _Lines(body, known), asked, "ndjson"))
+        assert call.upload is not None
+        growth = Growth(call.upload, call.server.config.budgets.load_decompressed_bytes)
         if media == ARROW:
-            reader = _arrow_reader(call, body)
+            reader = arrow_reader(body, growth)
             return Reply(body=_loaded(call, {_type(asked): reader}, asked, None))
         # The others are read from their end, or in an order of their own: they go to disk first.
         body = _Counted(body, call.spooled)
         if media == PARQUET:
-            source = {_type(asked): _Named(body, "body.parquet")}
-            return Reply(body=_loaded(call, source, asked, "parquet"))
+            with tempfile.TemporaryFile(prefix="omnigraph-body-") as file:
+                shutil.copyfileobj(body, file, 1 << 20)
+                reader = parquet_reader(file, growth)
+                return Reply(body=_loaded(call, {_type(asked): reader}, asked, None))
         if media == MULTIPART:
             with parts_of(call.headers["content-type"], body) as parts:
-                sources = {
-                    part.type: _arrow_reader(call, part.file)
-                    if part.media == ARROW
-                    else _Named(part.file, part.type)
-                    for part in parts
-                }
+                sources = {part.type: _part_reader(part, growth) for part in parts}
+                if len(sources) < len(parts):
+                    raise InvalidInput(Code.INPUT_INVALID, "two parts have rows of the same type")
                 return Reply(body=_loaded(call, sources, asked, None))
     except (pa.ArrowInvalid, pa.ArrowSerializationError, OSError, EOFError) as error:
         text = f"the body is no {media} that can be read: {error}"
@@ -105,17 +109,33 @@ def _load_streamed(call: RouteCall, media: str) -> Reply:
     raise HttpFailure(415, f"a load takes {', '.join(_FORMATS)}, {MULTIPART} or {JSON}")
 
 
-class _Named:
-    """A body with a name, for messages."""
+def _part_reader(part: BodyPart, growth: Growth) -> pa.RecordBatchReader:
+    """The rows of one of several parts."""
+    if part.media == ARROW:
+        return arrow_reader(part.file, growth)
+    is_parquet = part.file.read(len(_PARQUET_MARK)) == _PARQUET_MARK
+    part.file.seek(0)
+    if is_parquet:
+        return parquet_reader(part.file, growth)
+    raise HttpFailure(415, f"a part is {ARROW} or {PARQUET}")
 
-    def __init__(self, file: Any, name: str, size: int | None = None) -> None:
-        self._file = file
-        self.name = name
+
+class _Lines:
+    """A body of NDJSON with a name, for messages, that is not packed any more."""
+
+    def __init__(self, file: Any, size: int | None) -> None:
+        self.name = "body"
         self.size = size
+        self._file = file
+        # What is packed is unpacked where lines are read, but without the bounds of a body.
+        self._head: bytes = file.read(MAGIC_BYTES)
+        if sniffed(self._head)[1] is not Compression.NONE:
+            text = "the lines are compressed: say so once, by the header `Content-Encoding`"
+            raise InvalidInput(Code.INPUT_INVALID, text)
 
     def read(self, size: int = -1) -> bytes:
-        data: bytes = self._file.read(size)
-        return data
+        head, self._head = self._head, b""
+        return head or bytes(self._file.read(size))
 
 
 class _Counted:
@@ -155,52 +175,6 @@ def _type(asked: requests.LoadTerms) -> str:
         text = "rows of Arrow and Parquet are of one type: name it by `type` in the query string"
         raise InvalidInput(Code.INPUT_INVALID, text)
     return asked.type
-
-
-class _Filled:
-    """A stream that gives as many bytes as it is asked for, within a bound."""
-
-    closed = False
-
-    def __init__(self, file: Any) -> None:
-        self._file = file
-
-    def read(self, size: int = -1) -> bytes:
-        if size > _ARROW_READ_BYTES_MAX:
-            raise body_limit("arrow_message_bytes", _ARROW_READ_BYTES_MAX, size)
-        found = []
-        while size:
-            piece = self._file.read(size)
-            if not piece:
-                break
-            found.append(piece)
-            size -= len(piece)
-        return b"".join(found)
-
-    def readable(self) -> bool:
-        return True
-
-    def close(self) -> None:
-        """Leave the body to its owner."""
-
-
-def _arrow_reader(call: RouteCall, file: Any) -> pa.RecordBatchReader:
-    """Batches of a stream, each of them checked in full: offsets may be forged.
-
-    They may be compressed inside, so they are bounded as a compressed body is.
-    """
-    assert call.upload is not None
-    growth = Growth(call.upload, call.server.config.budgets.load_decompressed_bytes)
-    source = _Filled(file)
-    stream = pa.ipc.open_stream(pa.PythonFile(source, mode="r"))
-
-    def batches() -> Iterator[pa.RecordBatch]:
-        for batch in stream:
-            growth.add(batch.nbytes)
-            batch.validate(full=True)
-            yield batch
-
-    return pa.RecordBatchReader.from_batches(stream.schema, batches())
 
 
 def _loaded(
@@ -353,18 +327,25 @@ def blob(call: RouteCall) -> Reply | Streamed:
     if call.method == "HEAD":
         return Reply(body=b"", media=OCTETS, headers=headers)
 
+    def piece(place: int) -> bytes:
+        found = call.graph.read_blob(
+            asked.type,
+            asked.id,
+            asked.property,
+            offset=place,
+            length=min(_BLOB_CHUNK_BYTES, end - place),
+            branch=pinned.branch,
+            at=pinned.commit,
+        )
+        return found or b""
+
+    if end - start <= _BLOB_CHUNK_BYTES:
+        body = piece(start) if start < end else b""
+        return Reply(body=body, status=status, media=OCTETS, headers=headers)
+
     def write(sink: Sink) -> None:
         for place in range(start, end, _BLOB_CHUNK_BYTES):
-            piece = call.graph.read_blob(
-                asked.type,
-                asked.id,
-                asked.property,
-                offset=place,
-                length=min(_BLOB_CHUNK_BYTES, end - place),
-                branch=pinned.branch,
-                at=pinned.commit,
-            )
-            sink.write(piece or b"")
+            sink.write(piece(place))
 
     return Streamed(write=write, media=OCTETS, headers={**headers, ":status": str(status)})
 

@@ -163,9 +163,18 @@ class Growth:
             LimitExceeded: They are too many; it names the budget.
         """
         self._given += count
-        if self._given > self._bytes_max:
-            raise body_limit("load_decompressed_bytes", self._bytes_max, self._given)
-        if self._given > max(RATIO_FLOOR_BYTES, RATIO_MAX * self._upload.received):
+        self.check(0)
+
+    def check(self, count: int) -> None:
+        """Refuse so many bytes more, without counting them.
+
+        Raises:
+            LimitExceeded: They would be too many; it names the budget.
+        """
+        given = self._given + count
+        if given > self._bytes_max:
+            raise body_limit("load_decompressed_bytes", self._bytes_max, given)
+        if given > max(RATIO_FLOOR_BYTES, RATIO_MAX * self._upload.received):
             text = f"the body became {RATIO_MAX} times as large as it came in"
             raise LimitExceeded(
                 Code.LIMIT_EXCEEDED, text, resource="load_compression_ratio", most=RATIO_MAX

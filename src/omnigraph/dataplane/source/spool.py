@@ -7,7 +7,9 @@ import tempfile
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from omnigraph.dataplane.source.formats import MAGIC_BYTES
 from omnigraph.errors import Code, InvalidInput
@@ -119,10 +121,64 @@ def spool_batches(
 
 
 def pieces(batch: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-    """A batch in slices of not too many bytes and rows."""
+    """A batch in slices of not too many bytes and rows, as they are spelled out."""
     rows = batch.num_rows
-    count = max(1, -(-batch.nbytes // PIECE_BYTES), -(-rows // _ROWS_MAX))
+    count = max(1, -(-spelled_out_bytes(batch) // PIECE_BYTES), -(-rows // _ROWS_MAX))
+    if min(count, rows) <= 1:
+        yield from [batch] if rows else []
+        return
+    count = min(count, rows)
     for number in range(count):
         start, stop = rows * number // count, rows * (number + 1) // count
-        if stop > start:
-            yield batch.slice(start, stop - start)
+        # A few rows may have most of the bytes.
+        yield from pieces(batch.slice(start, stop - start))
+
+
+def spelled_out_bytes(batch: pa.RecordBatch) -> int:
+    """The bytes of a batch when dictionaries and runs are spelled out."""
+    return sum(map(_spelled_out_bytes, batch.columns))
+
+
+def _spelled_out_bytes(column: pa.Array) -> int:
+    kind = column.type
+    if isinstance(kind, pa.BaseExtensionType):
+        return _spelled_out_bytes(column.storage)
+    if pa.types.is_dictionary(kind):
+        sizes = pc.take(_value_bytes(column.dictionary), column.indices)
+        total = int(pc.sum(sizes).as_py() or 0)
+        return total + int(column.indices.nbytes)
+    if pa.types.is_run_end_encoded(kind):
+        ends = np.minimum(column.run_ends.to_numpy() - column.offset, len(column)).clip(0)
+        sizes = _value_bytes(column.values).to_numpy(zero_copy_only=False)
+        return int((np.diff(ends, prepend=0) * np.nan_to_num(sizes)).sum())
+    if pa.types.is_list(kind):
+        return int(column.nbytes) if _is_plain(kind) else _spelled_out_bytes(column.flatten())
+    if pa.types.is_struct(kind) and not _is_plain(kind):
+        return sum(map(_spelled_out_bytes, column.flatten()))
+    return int(column.nbytes)
+
+
+def _is_plain(kind: pa.DataType) -> bool:
+    """True if nothing within a type is a dictionary or has runs."""
+    if pa.types.is_dictionary(kind) or pa.types.is_run_end_encoded(kind):
+        return False
+    return all(_is_plain(kind.field(place).type) for place in range(kind.num_fields))
+
+
+def _value_bytes(values: pa.Array) -> pa.Array:
+    """The bytes of each value; of nested ones those of all, since any could be the large one."""
+    kind = values.type
+    if pa.types.is_string_view(kind) or pa.types.is_binary_view(kind):
+        values = values.cast(pa.large_binary())
+    if _has_lengths(values.type):
+        return pc.binary_length(values).cast(pa.int64())
+    try:
+        size = max(1, kind.bit_width // 8)
+    except ValueError:
+        size = _spelled_out_bytes(values)
+    return pa.repeat(pa.scalar(size, pa.int64()), len(values))
+
+
+def _has_lengths(kind: pa.DataType) -> bool:
+    tests = pa.types.is_string, pa.types.is_large_string, pa.types.is_binary
+    return any(test(kind) for test in (*tests, pa.types.is_large_binary))
