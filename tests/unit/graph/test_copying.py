@@ -8,6 +8,7 @@ import pytest
 import omnigraph as og
 from omnigraph.core.failpoints import Fp
 from omnigraph.core.layout import COPY_MARK
+from omnigraph.core.maintenance.copy_plan import CopyPlanner
 from omnigraph.errors import Code, Conflict, Corrupt, Gone, GraphError, InvalidInput, NotFound
 from omnigraph.runtime import failpoints
 from omnigraph.runtime.failpoints import Refuse
@@ -255,3 +256,37 @@ def test_a_branch_that_goes_while_it_is_copied_is_not_copied(home: Path, tmp_pat
         assert set(copy.branches.list()) == set(EVERYTHING) - {"sub/2"}
         for branch in copy.branches.list():
             assert names(copy, branch) == EVERYTHING[branch]
+
+
+def test_a_branch_may_go_at_any_moment_while_a_copy_is_planned(home: Path) -> None:
+    with og.open(home) as graph, og.open(home) as writer:
+        for passes in range(1, 400, 9):
+            name = f"w{passes}"
+            writer.branches.create(name)
+            writer.mutate(ADD, {"n": name}, branch=name)
+            left = [passes]  # the watcher stays, what it does is over after one time
+
+            def delete(_: object, name: str = name, left: list[int] = left) -> None:
+                if left and (count := left.pop()):
+                    if count > 1:
+                        left.append(count - 1)
+                    else:
+                        writer.branches.delete(name)
+
+            failpoints.watch(delete)
+            found = CopyPlanner(graph._repo).plan()
+            if left:
+                left.clear()
+                return  # there are no more passes
+            assert {*found.branches} - {name} == set(EVERYTHING)
+    raise AssertionError("a plan takes more passes than were tried")
+
+
+def test_files_that_went_with_a_branch_are_missed(home: Path) -> None:
+    with og.open(home) as graph, og.open(home) as writer:
+        planner = CopyPlanner(graph._repo)
+        planned = {file.path for file in planner.plan().files}
+        writer.branches.delete("sub/2")
+        data = {path for path in planned if "/data/" in path and not (home / path).exists()}
+        assert data
+        assert planner.needs(data)

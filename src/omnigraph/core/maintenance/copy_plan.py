@@ -10,9 +10,9 @@ writes and is left out.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import Final, TypeVar
 from urllib.parse import unquote
 
 from omnigraph.core import tuning
@@ -34,7 +34,8 @@ from omnigraph.core.manifest.formats import format_of
 from omnigraph.core.repository import Repository
 from omnigraph.core.schema.schema_state import AcceptedSchema
 from omnigraph.core.storage_errors import damaged
-from omnigraph.errors import Code, InvalidInput
+from omnigraph.errors import Code, GraphError, InvalidInput
+from omnigraph.runtime import telemetry
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.forks.relocation import version_file_table
 from omnigraph.store.io.objects import ObjectInfo
@@ -44,6 +45,7 @@ from omnigraph.store.versions.files import version_of
 from omnigraph.store.versions.gateway import tree_path
 from omnigraph.types import MAIN, BranchName, CommitId
 
+T = TypeVar("T")
 _VERSION_FILE: Final = re.compile(r"_versions/\d{20}\.manifest")
 _CONTENT: Final = re.compile(r"/(data|_deletions|_indices)/")
 _PARTS: Final = ("_versions", "data", "_deletions", "_indices", "_transactions", "_refs")
@@ -98,7 +100,25 @@ class CopyPlanner:
 
     def plan(self, branch: BranchName | None = None, at: GraphVersion | None = None) -> CopyPlan:
         """The plan for all branches, for one with those it was made from, or for one state."""
-        deleted = self._repo.objects.list(DELETED_BRANCHES)
+        return self._undisturbed(lambda deleted: self._plan(branch, at, deleted))
+
+    def _undisturbed(self, look: Callable[[list[ObjectInfo]], T]) -> T:
+        """What a look finds, given the deletions of branches; done again after one meanwhile."""
+        objects = self._repo.objects
+        for _ in range(tuning.active.copy_looks_max):
+            deleted = objects.list(DELETED_BRANCHES)
+            try:
+                return look(deleted)
+            except (GraphError, StorageFailure):
+                if objects.list(DELETED_BRANCHES) == deleted:
+                    raise
+                telemetry.count("copy.branch_gone")
+        return look(objects.list(DELETED_BRANCHES))
+
+    def _plan(
+        self, branch: BranchName | None, at: GraphVersion | None, deleted: list[ObjectInfo]
+    ) -> CopyPlan:
+        self._kept = {}
         heads = self._heads(branch if at is None else at.branch)
         self._refuse_originals(heads)
         if at is None:
@@ -127,6 +147,11 @@ class CopyPlanner:
         self, branch: BranchName | None = None, at: GraphVersion | None = None
     ) -> list[GraphVersion]:
         """The oldest stored state of each branch that a plan would have; for `at` all of them."""
+        return self._undisturbed(lambda _: self._oldest_states(branch, at))
+
+    def _oldest_states(
+        self, branch: BranchName | None, at: GraphVersion | None
+    ) -> list[GraphVersion]:
         heads = self._heads(branch if at is None else at.branch)
         if at is not None:
             others = [head for head in heads if head.branch != at.branch]
@@ -145,6 +170,8 @@ class CopyPlanner:
         asked = [path for path in paths if "/_transactions/" not in path]
         if not all(_CONTENT.search(path) for path in asked):
             return True
+        if asked and not self._are_forks_there():
+            return True  # with a branch that was deleted, or a merge base of two that were
         used = UsedFiles()
         for (path, fork), kept in self._kept.items() if asked else ():
             folder = tree_path(path, fork)
@@ -153,6 +180,14 @@ class CopyPlanner:
                 if version is not None and kept.has(version):
                     used.add(self._repo.tables.open(Pin(path, version, fork)))
         return any(used.needs(path) for path in asked)
+
+    def _are_forks_there(self) -> bool:
+        """True if every fork of the plan is: the versions of one that went say no needs."""
+        for path in {path for path, _ in self._kept}:
+            planned = {fork for table, fork in self._kept if table == path} - {None}
+            if not planned <= set(self._repo.tables.fork_names(path)):
+                return False
+        return True
 
     # -- states ------------------------------------------------------------------------------------
 
