@@ -21,14 +21,6 @@ _KERNELS: dict[CompareOp, str] = {
     CompareOp.GT: "greater",
     CompareOp.GE: "greater_equal",
 }
-SWAPPED: dict[CompareOp, CompareOp] = {
-    CompareOp.EQ: CompareOp.EQ,
-    CompareOp.NE: CompareOp.NE,
-    CompareOp.LT: CompareOp.GT,
-    CompareOp.LE: CompareOp.GE,
-    CompareOp.GT: CompareOp.LT,
-    CompareOp.GE: CompareOp.LE,
-}
 _ABOVE: frozenset[CompareOp] = frozenset({CompareOp.NE, CompareOp.LT, CompareOp.LE})
 _BELOW: frozenset[CompareOp] = frozenset({CompareOp.NE, CompareOp.GT, CompareOp.GE})
 
@@ -153,7 +145,7 @@ def compare_columns(op: CompareOp, left: pa.Array, right: pa.Array) -> pa.Array:
     if whole_left and left.type.bit_width == 64 and pa.types.is_floating(right.type):
         return _compare_mixed(op, left, right)
     if whole_right and right.type.bit_width == 64 and pa.types.is_floating(left.type):
-        return _compare_mixed(SWAPPED[op], right, left)
+        return _compare_mixed(op.swapped, right, left)
     if left.type != right.type and (pa.types.is_floating(left.type) or whole_left):
         # What is left are types that a double holds exactly.
         left, right = left.cast(pa.float64()), right.cast(pa.float64())
@@ -164,7 +156,7 @@ def _compare_integers(op: CompareOp, left: pa.Array, right: pa.Array) -> pa.Arra
     if left.type == right.type:
         return pc.call_function(_KERNELS[op], [left, right])
     if pa.types.is_uint64(right.type):
-        return _compare_integers(SWAPPED[op], right, left)
+        return _compare_integers(op.swapped, right, left)
     if not pa.types.is_uint64(left.type):
         wide = pa.int64()
         return pc.call_function(_KERNELS[op], [left.cast(wide), right.cast(wide)])

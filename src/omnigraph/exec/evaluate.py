@@ -19,7 +19,6 @@ import pyarrow.compute as pc
 from omnigraph.core.schema.arrow_types import arrow_type
 from omnigraph.errors import Code, Internal
 from omnigraph.exec.compare import (
-    SWAPPED,
     compare_columns,
     compare_constant,
     compare_given,
@@ -176,7 +175,7 @@ class _Evaluation:
         if isinstance(left, _Given):
             if isinstance(right, _Given):
                 return self._filled(compare_given(op, left.value, right.value))
-            return self._compare_with(SWAPPED[op], right, left.value)
+            return self._compare_with(op.swapped, right, left.value)
         if isinstance(right, _Given):
             return self._compare_with(op, left, right.value)
         return compare_columns(op, left, right)

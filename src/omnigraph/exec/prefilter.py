@@ -57,14 +57,6 @@ _NEGATED: Final = {
     CompareOp.GT: CompareOp.LE,
     CompareOp.GE: CompareOp.LT,
 }
-_SWAPPED: Final = {
-    CompareOp.EQ: CompareOp.EQ,
-    CompareOp.NE: CompareOp.NE,
-    CompareOp.LT: CompareOp.GT,
-    CompareOp.LE: CompareOp.GE,
-    CompareOp.GT: CompareOp.LT,
-    CompareOp.GE: CompareOp.LE,
-}
 
 
 def prefilter(predicate: Predicate, context: EvalContext) -> str | None:
@@ -160,7 +152,7 @@ def _text_call(function: str, column: str, part: ConstValue) -> str:
 def _comparison(item: Compare, context: EvalContext, *, negated: bool) -> str | None:
     op, left, right = item.op, item.left, item.right
     if isinstance(right, Prop):
-        op, left, right = _SWAPPED[op], right, left
+        op, left, right = op.swapped, right, left
     if not isinstance(left, Prop) or not _is_given(right) or not left.type.is_scalar:
         return None
     if negated:

@@ -21,7 +21,8 @@ from omnigraph.dataplane.decode import convert
 from omnigraph.dataplane.decode.arrow_json import parse
 from omnigraph.dataplane.decode.json_line import Integer, Json, MalformedJson, read_line
 from omnigraph.dataplane.decode.lines import Lines, Places
-from omnigraph.dataplane.decode.model import DATA, END_FIELDS, TYPE_FIELDS, Decoded, DecodeSpec
+from omnigraph.dataplane.decode.model import DATA, TYPE_FIELDS, Decoded, DecodeSpec
+from omnigraph.lang.catalog.identity import END_COLUMNS
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.catalog.rules import ID_NAME
 from omnigraph.lang.values import FLOATS, TEMPORAL, Base, ValueType
@@ -148,7 +149,7 @@ class ArrowDecoder:
         names = spec.absences.get(key, frozenset()) & entity.property_by_name.keys()
         self._absences = AbsentProperties(names)
         self._word = TYPE_FIELDS[entity.kind]
-        ends = END_FIELDS if entity.kind == "edge" else {}
+        ends = END_COLUMNS if entity.kind == "edge" else {}
         self._outside = frozenset({self._word, ID_NAME, DATA, *ends})
         self._inside = frozenset({ID_NAME, *entity.property_by_name})
         self._has_dates = any(item.type.base in TEMPORAL for item in entity.properties)
@@ -244,7 +245,7 @@ class ArrowDecoder:
         if ID_NAME in form.outside:
             found[ID_NAME] = _one_id(_whole(table, ID_NAME), found.get(ID_NAME))
         if self._entity.kind == "edge":
-            for label, column in END_FIELDS.items():
+            for label, column in END_COLUMNS.items():
                 if label not in form.outside or table.column(label).null_count:
                     raise convert.ConversionFailed
                 found[column] = _whole(table, label)

@@ -18,6 +18,7 @@ from omnigraph.dataplane.decode.csv import decode_csv
 from omnigraph.dataplane.decode.model import Decoded, DecodeSpec, DecodeStats
 from omnigraph.dataplane.decode.ndjson import decode_ndjson
 from omnigraph.dataplane.decode.tabular import decode_batches
+from omnigraph.dataplane.source.formats import ARROW_MAGIC
 from omnigraph.dataplane.source.model import (
     Compression,
     FileInput,
@@ -36,7 +37,7 @@ from omnigraph.store.io.streams import open_input
 T = TypeVar("T")
 
 _DELIMITERS: Final = {Format.CSV: ",", Format.TSV: "\t"}
-_IPC_MAGIC: Final = b"ARROW1\0\0"
+_IPC_MAGIC: Final = ARROW_MAGIC + b"\0\0"
 _BATCH_ROWS_MIN: Final = 1 << 10
 _BATCH_ROWS_MAX: Final = 1 << 17
 

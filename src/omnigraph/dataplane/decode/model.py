@@ -16,7 +16,6 @@ DATA: Final = "data"
 # The member that names the type, by the kind of the type.
 TYPE_FIELDS: Final[Mapping[EntityKind, str]] = {"node": "type", "edge": "edge"}
 # The members that name the ends of an edge, and their columns.
-END_FIELDS: Final[Mapping[str, str]] = {"from": "src", "to": "dst"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

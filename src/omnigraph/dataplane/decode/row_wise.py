@@ -23,8 +23,9 @@ from omnigraph.dataplane.decode.json_fit import (
     shown,
 )
 from omnigraph.dataplane.decode.json_line import Json, MalformedJson, Repeating, is_blank, read_line
-from omnigraph.dataplane.decode.model import DATA, END_FIELDS, TYPE_FIELDS, Decoded, DecodeSpec
+from omnigraph.dataplane.decode.model import DATA, TYPE_FIELDS, Decoded, DecodeSpec
 from omnigraph.errors import InvalidInput, JsonValue
+from omnigraph.lang.catalog.identity import END_COLUMNS
 from omnigraph.lang.catalog.model import EntityKind, EntityType
 from omnigraph.lang.catalog.rules import END_NAMES, ID_NAME
 from omnigraph.lang.source import did_you_mean
@@ -235,11 +236,11 @@ class RowWiseDecoder:
 def _read_entity(kind: EntityType, members: dict[str, Json]) -> _Entity:
     entity = _Entity(kind)
     word = TYPE_FIELDS[kind.kind]
-    known = (word, *END_FIELDS, ID_NAME, DATA) if kind.kind == "edge" else (word, ID_NAME, DATA)
+    known = (word, *END_COLUMNS, ID_NAME, DATA) if kind.kind == "edge" else (word, ID_NAME, DATA)
     for name, value in members.items():
         if name not in known:
             _fault_unknown_member(entity, name, value, known)
-    _fault_repeated(entity, members, END_FIELDS if kind.kind == "edge" else {})
+    _fault_repeated(entity, members, END_COLUMNS if kind.kind == "edge" else {})
     data = members.get(DATA)
     if isinstance(data, dict):
         _read_data(entity, data)
@@ -277,7 +278,7 @@ def _read_id(entity: _Entity, value: Json) -> None:
 
 
 def _read_ends(entity: _Entity, members: Mapping[str, Json]) -> None:
-    for label, column in END_FIELDS.items():
+    for label, column in END_COLUMNS.items():
         value = members.get(label)
         if value is None:
             entity.fault(Rule.REQUIRED, column, None, lambda: "a value is required", label)
@@ -309,7 +310,7 @@ def _fault_unknown_member(entity: _Entity, name: str, value: Json, known: tuple[
     def words() -> str:
         if name in entity.type.property_by_name:
             return f'properties belong into "{DATA}"'
-        alias = {column: label for label, column in END_FIELDS.items()}.get(name)
+        alias = {column: label for label, column in END_COLUMNS.items()}.get(name)
         hint = f"did you mean `{alias}`?" if alias in known else did_you_mean(name, known)
         return f'there is no such field beside "{DATA}"' + (f": {hint}" if hint else "")
 

@@ -29,7 +29,7 @@ from omnigraph.dataplane.decode.tabular_columns import (
     plain,
 )
 from omnigraph.errors import JsonValue
-from omnigraph.lang.catalog.identity import ENDS
+from omnigraph.lang.catalog.identity import END_COLUMNS, END_NAMES, ENDS
 from omnigraph.lang.catalog.model import Catalog, EdgeType, EntityType
 from omnigraph.lang.catalog.rules import ID_NAME
 from omnigraph.lang.source import did_you_mean
@@ -97,8 +97,6 @@ def _as_json(value: Any) -> Json:
 
 Lines = npt.NDArray[np.int64]
 
-_LABELS: Final = {"src": "from", "dst": "to"}  # the names of the ends in an input
-_ALIASES: Final = {"from": "src", "to": "dst"}
 _TEXT: Final = ValueType(Base.STRING)
 _NAME_CHARS_MAX: Final = 200
 
@@ -177,7 +175,7 @@ class RowDecoder:
         self._unknown: list[str] = []
         known = set(self._schema.names)
         for number, name in enumerate(names):
-            column = _ALIASES.get(name, name) if entity.kind == "edge" else name
+            column = END_COLUMNS.get(name, name) if entity.kind == "edge" else name
             if column not in known:
                 self._unknown.append(name)
             elif column in self._places:
@@ -265,7 +263,7 @@ class RowDecoder:
     # -- reports -----------------------------------------------------------------------------------
 
     def _report_column(self, rule: Rule, name: str, words: str) -> None:
-        message = f"{self._entity.name}.{_LABELS.get(name, name)}: {words}"
+        message = f"{self._entity.name}.{END_NAMES.get(name, name)}: {words}"
         self._out.add(self._violation(rule, name, message))
 
     def _report_rows(
@@ -273,7 +271,7 @@ class RowDecoder:
     ) -> None:
         item = self._entity.property_by_name.get(name)
         kind = item.type if item is not None else _TEXT
-        label = f"{self._entity.name}.{_LABELS.get(name, name)}"
+        label = f"{self._entity.name}.{END_NAMES.get(name, name)}"
         described = []
         for row in fault.rows[: self._out.kept_max].tolist():
             value, words = self._spelling.reason(column, row, kind)

@@ -16,6 +16,7 @@ from omnigraph.dataplane.export.cells import NULL, EncodedCells, cells, glued
 from omnigraph.dataplane.export.small_numbers import SmallNumbers
 from omnigraph.dataplane.source.model import Compression, Format
 from omnigraph.dataplane.source.naming import TYPE_KEY
+from omnigraph.lang.catalog.identity import END_NAMES
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.values import Base, ValueType
 from omnigraph.store.io.streams import Output
@@ -23,7 +24,6 @@ from omnigraph.store.io.streams import Output
 _GROUP_ROWS: Final = 128 << 10
 _GROUP_BYTES: Final = 64 << 20
 _GZIP_LEVEL: Final = 6  # as the command; Arrow would take the slowest
-_ENDS: Final = {"src": "from", "dst": "to"}
 
 Wrote = Callable[[int], None]
 _TEXT: Final = ValueType(Base.STRING)
@@ -52,7 +52,7 @@ def file_schema(entity: EntityType) -> pa.Schema:
     """The columns of a type in files of Arrow and Parquet: `id`, `from`, `to`, properties."""
     fields = [
         # Blobs are marked inside of the graph only.
-        pa.field(_ENDS.get(item.name, item.name), item.type, item.nullable)
+        pa.field(END_NAMES.get(item.name, item.name), item.type, item.nullable)
         for item in table_schema(entity)
     ]
     return pa.schema(fields, metadata={TYPE_KEY: table_key(entity.kind, entity.name).encode()})

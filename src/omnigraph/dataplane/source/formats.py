@@ -25,7 +25,8 @@ _PACKED: Final = {
     "zst": Compression.ZSTD,
     "zstd": Compression.ZSTD,
 }
-_MAGIC_FORMATS: Final = ((b"PAR1", Format.PARQUET), (b"ARROW1", Format.ARROW))
+ARROW_MAGIC: Final = b"ARROW1"  # the first bytes of a file; a stream of Arrow begins otherwise
+_MAGIC_FORMATS: Final = ((b"PAR1", Format.PARQUET), (ARROW_MAGIC, Format.ARROW))
 _MAGIC_PACKED: Final = ((b"\x1f\x8b", Compression.GZIP), (b"\x28\xb5\x2f\xfd", Compression.ZSTD))
 _KNOWN: Final = "ndjson, csv, tsv, parquet or arrow"
 

@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane.source.formats import (
+    ARROW_MAGIC,
     format_of,
     named_format,
     packing_of,
@@ -48,7 +49,6 @@ from omnigraph.store.io.streams import open_input, stream_size
 
 STDIN: Final = "-"
 _SPARK: Final = "spark:"
-_IPC_MAGIC: Final = b"ARROW1"
 _LINES: Final = (Format.NDJSON, Compression.NONE)
 _ARROW_STREAM: Final = "__arrow_c_stream__"
 
@@ -274,7 +274,11 @@ class _Resolver:
             try:
                 if kind is Format.PARQUET:
                     return pq.read_schema(file)
-                opened = pa.ipc.open_file if file.read(6) == _IPC_MAGIC else pa.ipc.open_stream
+                opened = (
+                    pa.ipc.open_file
+                    if file.read(len(ARROW_MAGIC)) == ARROW_MAGIC
+                    else pa.ipc.open_stream
+                )
                 file.seek(0)
                 return opened(file).schema
             except (pa.ArrowException, OSError):

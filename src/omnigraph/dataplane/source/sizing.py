@@ -15,6 +15,7 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from omnigraph.dataplane.source.formats import ARROW_MAGIC
 from omnigraph.dataplane.source.model import (
     Compression,
     FileInput,
@@ -42,7 +43,6 @@ LINE_BYTES: Final = 128
 # The growth of a byte by decompression where it was not measured.
 _PACKED_FACTOR: Final = 6
 _COLUMNAR_FACTOR: Final = 3
-_IPC_MAGIC: Final = b"ARROW1"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +168,7 @@ def _unpacked(file: pa.NativeFile, compression: Compression, size: int) -> Size:
 
 def _batches(file: pa.NativeFile, size: int) -> Size | None:
     """An Arrow file lists its batches; all are taken to be like the first."""
-    if file.read(len(_IPC_MAGIC)) != _IPC_MAGIC:
+    if file.read(len(ARROW_MAGIC)) != ARROW_MAGIC:
         return None  # the stream format lists nothing
     found = pa.ipc.open_file(file)
     if not found.num_record_batches:

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from omnigraph.dataplane import tuning
+from omnigraph.dataplane.source.formats import ARROW_MAGIC
 from omnigraph.dataplane.source.model import (
     Compression,
     FileInput,
@@ -41,7 +42,6 @@ from omnigraph.store.io.streams import open_input, open_output
 # What opening a file costs, in bytes that could be read in the same time.
 OPEN_BYTES: Final = 4 << 10
 _SLACK_SHARE: Final = 16
-_IPC_MAGIC: Final = b"ARROW1"
 _UNPACKED_FACTOR_MAX: Final = 16
 _TEXTS: Final = frozenset({Format.NDJSON, Format.CSV, Format.TSV})
 _ROW_BYTES: Final = 64  # what a row takes at least once it is unpacked and has an id
@@ -312,7 +312,7 @@ def _parquet_splits(item: FileInput, wanted: int) -> list[FileSplit]:
 def _arrow_splits(item: FileInput, wanted: int) -> list[FileSplit]:
     """About as many batches in each. How many rows they have is known once they are read."""
     with reading(item.name), open_input(item.uri, item.storage_options, size=item.size) as file:
-        if file.read(len(_IPC_MAGIC)) != _IPC_MAGIC:
+        if file.read(len(ARROW_MAGIC)) != ARROW_MAGIC:
             return []  # the stream format has no list of its batches
         try:
             batches = pa.ipc.open_file(file).num_record_batches

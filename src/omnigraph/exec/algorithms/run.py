@@ -24,8 +24,6 @@ from omnigraph.algorithms.triangles import triangle_counts
 from omnigraph.exec.algorithms.arrays import Arrays
 from omnigraph.lang.ir.ops import Towards
 
-_BACK = {Towards.OUT: Towards.IN, Towards.IN: Towards.OUT, Towards.BOTH: Towards.BOTH}
-
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Computed:
@@ -51,14 +49,14 @@ def compute(arrays: Arrays, task: Task) -> Computed:
     """
     match task:
         case PageRankTask(direction=towards, terms=terms):
-            inward = arrays.rows(_BACK[towards])
+            inward = arrays.rows(towards.reversed)
             ranks = pagerank(inward, _out_degrees(arrays, towards), terms)
             return Computed(pa.array(ranks.values), ranks.iterations, ranks.converged)
         case ComponentsTask():
             return Computed(_longs(components(arrays.size, arrays.edges())))
         case LabelPropagationTask(direction=towards, iterations=most):
             # The rows of the other direction are at hand only where they are the same.
-            voters = arrays.rows(_BACK[towards])
+            voters = arrays.rows(towards.reversed)
             hearers = voters if towards is Towards.BOTH else None
             labels = label_propagation(voters, most, hearers)
             return Computed(_longs(labels.values), labels.iterations, labels.converged)

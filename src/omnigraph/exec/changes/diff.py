@@ -14,6 +14,7 @@ from omnigraph.core.schema.alignment import TypeState, type_state
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.dataplane.changes.table_changes import ChangeLimits, TableChanges
 from omnigraph.dataplane.counts import ChangeCounts
+from omnigraph.lang.catalog.identity import END_NAMES
 from omnigraph.lang.catalog.model import Catalog, EntityType
 from omnigraph.lang.values import Base
 from omnigraph.store.reading.table_diff import TableDiff
@@ -132,7 +133,7 @@ def table_changes(
 
 def image_columns(entity: EntityType) -> dict[str, str]:
     """The columns of the images of a type, and what users call them."""
-    ends = {"src": "from", "dst": "to"} if entity.kind == "edge" else {}
+    ends = END_NAMES if entity.kind == "edge" else {}
     return ends | {item.name: item.name for item in entity.properties}
 
 

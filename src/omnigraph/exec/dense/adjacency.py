@@ -20,7 +20,7 @@ from omnigraph.exec import tuning
 from omnigraph.exec.dense.cache import Slot, StructureCache
 from omnigraph.exec.dense.csr import Csr, distinct_rows, edge_rows
 from omnigraph.exec.dense.disk_cache import Arrays, numbers
-from omnigraph.exec.dense.endpoints import END_COLUMNS, Endpoints, stored_endpoints
+from omnigraph.exec.dense.endpoints import Endpoints, stored_endpoints
 from omnigraph.exec.dense.incremental import (
     VersionDeltas,
     derived_edges,
@@ -31,6 +31,7 @@ from omnigraph.exec.dense.incremental import (
 from omnigraph.exec.dense.type_columns import TypeColumns
 from omnigraph.exec.dense.version_delta import VersionDelta
 from omnigraph.exec.large_text import joined
+from omnigraph.lang.catalog.identity import ENDS
 from omnigraph.lang.ir.ops import Towards
 from omnigraph.runtime import telemetry
 
@@ -103,7 +104,7 @@ class Adjacency:
         fresh = deltas.edge.written
         with storage_errors():
             rows = self.edge.entity_index.get().rows.of(fresh).tolist()
-            texts = self.edge.table().take(rows, list(END_COLUMNS))
+            texts = self.edge.table().take(rows, list(ENDS))
         made = derived_endpoints(
             known,
             deltas,

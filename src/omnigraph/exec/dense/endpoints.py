@@ -13,10 +13,10 @@ import pyarrow as pa
 from omnigraph.exec.dense.columns import StoredRows
 from omnigraph.exec.dense.id_index import IdIndex
 from omnigraph.exec.view import MISSING, Handles
+from omnigraph.lang.catalog.identity import ENDS
 from omnigraph.lang.ir.ops import Towards
 from omnigraph.runtime.cancellation import checked
 
-END_COLUMNS: Final = ("src", "dst")
 # Looking ids up starts with hashing all nodes, so it is done for many edges at once; bounded, so
 # that the texts of all edges are never in memory together.
 _SLAB_ROWS: Final = 1 << 22
@@ -67,7 +67,7 @@ def stored_endpoints(
     """Read the ends of all edges; `order` leads from handles to places in storage."""
     found: tuple[list[Handles], list[Handles]] = ([], [])
     with ThreadPoolExecutor(2) as pool:
-        for slab in _slabs(table.scan(END_COLUMNS, batch_rows=_BATCH_ROWS)):
+        for slab in _slabs(table.scan(ENDS, batch_rows=_BATCH_ROWS)):
             parts = pool.map(IdIndex.find_array, (source, target), slab.columns)
             for place, part in zip(found, parts, strict=True):
                 place.append(part)

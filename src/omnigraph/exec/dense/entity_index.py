@@ -20,7 +20,7 @@ from omnigraph.store.table import ROW_ID
 
 ID: Final = "id"
 # The name under which an index is saved.
-ENTITY_INDEX_FILE: Final = "roster"
+ENTITY_INDEX_FILE: Final = "entities"
 
 
 @dataclass(frozen=True, slots=True, eq=False)

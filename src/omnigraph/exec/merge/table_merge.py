@@ -23,10 +23,9 @@ from omnigraph.exec.merge.merged_rows import OURS, MergedRows, Rows, Versions
 from omnigraph.exec.merge.resolution_values import Given, given_values
 from omnigraph.exec.merge.tasks import MergeWork
 from omnigraph.exec.merge.three_way import Cells, column_groups, unequal_cells
+from omnigraph.lang.catalog.identity import END_NAMES, ENDS
 from omnigraph.lang.catalog.model import EntityType
 from omnigraph.lang.values import Base
-
-_ENDS: Final = {"src": "from", "dst": "to"}
 
 
 @dataclass(slots=True, eq=False)
@@ -62,7 +61,7 @@ class MergedTable:
 
 def display_name(column: str) -> str:
     """The name that a conflict has for a column."""
-    return _ENDS.get(column, column)
+    return END_NAMES.get(column, column)
 
 
 _OF_TWO_SIDES: Final = {
@@ -120,7 +119,7 @@ class TableMerge:
         self.ours = ours.keys
         self._in_ours = ours.in_newer
         self._in_theirs = theirs.in_newer
-        ends = list(_ENDS) if entity.kind == "edge" else []
+        ends = list(ENDS) if entity.kind == "edge" else []
         self.columns = [*ends, *(item.name for item in entity.properties)]
         self.blobs = [item.name for item in entity.properties if item.type.base is Base.BLOB]
         self._groups = column_groups(entity, self.columns)

@@ -17,13 +17,13 @@ from omnigraph.exec.large_text import taken, with_room_for
 from omnigraph.exec.memory import QUERY_BYTES_MAX
 from omnigraph.exec.read.frame import Index
 from omnigraph.exec.view import GraphView, Handles
+from omnigraph.lang.catalog.identity import END_NAMES
 from omnigraph.lang.ir.expr import Column, ConstValue, EntityRef
 from omnigraph.lang.values import NUMERIC, Base, ValueType
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MILLISECOND = timedelta(milliseconds=1)
 # In a query the ends of an edge are called as the load format calls them.
-DISPLAY_NAMES = {"src": "from", "dst": "to"}
 # The same as `Array.take` without what it spends on finding out what to call.
 _TAKE: Final = pc.get_function("array_take")
 _INDEX: Final = pa.int32()
@@ -82,13 +82,13 @@ class EntityColumn:
     def arrow(self, reader: ColumnReader | None = None) -> pa.Array:
         """The values as structs, null where the entity is missing."""
         known = reader or ColumnReader()
-        names = [DISPLAY_NAMES.get(item.name, item.name) for item in self.columns]
+        names = [END_NAMES.get(item.name, item.name) for item in self.columns]
         arrays = [self._take(item, known) for item in self.columns]
         return pa.StructArray.from_arrays(arrays, names, mask=pa.array(self.handles < 0))
 
     def python(self, reader: ColumnReader) -> list[Any]:
         """The values as dictionaries, None where the entity is missing."""
-        names = [DISPLAY_NAMES.get(item.name, item.name) for item in self.columns]
+        names = [END_NAMES.get(item.name, item.name) for item in self.columns]
         parts = [self._python(item, reader) for item in self.columns]
         found = [dict(zip(names, cells, strict=True)) for cells in zip(*parts, strict=True)]
         there = (self.handles >= 0).tolist()

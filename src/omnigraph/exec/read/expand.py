@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 import numpy as np
 
 from omnigraph.exec import tuning
@@ -123,9 +121,6 @@ class BoundedTraversal:
             return found[0]
         whole: Counts = np.concatenate([np.empty(0, np.int64), *found])
         return whole if seen is None else np.unique(whole)
-
-
-REVERSED: Final = {Towards.OUT: Towards.IN, Towards.IN: Towards.OUT, Towards.BOTH: Towards.BOTH}
 
 
 class EdgeStep:
@@ -329,7 +324,7 @@ class HopFromAllStep:
 
     def __call__(self, frame: Frame, run: Run) -> Frame:
         """The targets; the frame is the one empty row."""
-        counts = run.view.degrees(self.op.edge, REVERSED[self.op.towards], None)
+        counts = run.view.degrees(self.op.edge, self.op.towards.reversed, None)
         if self.condition is not None:
             counts = np.where(self.condition.whole(run), counts, 0)
         targets = np.flatnonzero(counts)

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from omnigraph.exec import tuning
 from omnigraph.exec.read.conditions import EntityCondition
-from omnigraph.exec.read.expand import REVERSED, both, counted, present
+from omnigraph.exec.read.expand import both, counted, present
 from omnigraph.exec.read.fold import StepOutput
 from omnigraph.exec.read.frame import Frame, Index
 from omnigraph.exec.read.run import Run
@@ -54,7 +54,7 @@ class IntersectStep:
         self.closing = closing
         forward = closing.target == op.target
         self.owner = closing.source if forward else closing.target
-        self.towards = closing.towards if forward else REVERSED[closing.towards]
+        self.towards = closing.towards if forward else closing.towards.reversed
         self.condition = condition
         self.output = output
         self.nullable = nullable

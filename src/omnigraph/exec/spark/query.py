@@ -26,7 +26,7 @@ from omnigraph.exec.evaluate import EvalContext
 from omnigraph.exec.large_text import joined
 from omnigraph.exec.memory import too_large
 from omnigraph.exec.read.bounded import bounded, predicates, text_matches
-from omnigraph.exec.read.columns import DISPLAY_NAMES, ComputedColumn, EntityColumn, ResultColumn
+from omnigraph.exec.read.columns import ComputedColumn, EntityColumn, ResultColumn
 from omnigraph.exec.read.limits import Limits
 from omnigraph.exec.read.program import mode_of, read_at_the_end
 from omnigraph.exec.read.rows import Rows
@@ -35,6 +35,7 @@ from omnigraph.exec.spark.frames import Frames
 from omnigraph.exec.spark.pipeline import Pipeline
 from omnigraph.exec.spark.results import Results
 from omnigraph.exec.view import GraphView
+from omnigraph.lang.catalog.identity import END_NAMES
 from omnigraph.lang.catalog.model import Catalog
 from omnigraph.lang.ir.expr import ConstValue, Entity
 from omnigraph.lang.ir.ops import OutputColumn, ReadPlan
@@ -117,7 +118,7 @@ def _column(item: OutputColumn, array: pa.ChunkedArray) -> ResultColumn:
     expr = item.expr
     read = {
         column.name: _cast(
-            pc.struct_field(whole, DISPLAY_NAMES.get(column.name, column.name)), column.type
+            pc.struct_field(whole, END_NAMES.get(column.name, column.name)), column.type
         )
         for column in expr.columns
     }

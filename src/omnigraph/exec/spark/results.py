@@ -13,7 +13,6 @@ import numpy as np
 from omnigraph.dataplane.spark.dense import NUMBER
 from omnigraph.dataplane.spark.table_scan import Frame
 from omnigraph.exec.evaluate import constant
-from omnigraph.exec.read.columns import DISPLAY_NAMES
 from omnigraph.exec.read.ranking import ranked_var, smaller_is_better
 from omnigraph.exec.read.results import always_there, bounds
 from omnigraph.exec.search.search import Search, k_of, query_words
@@ -29,6 +28,7 @@ from omnigraph.exec.spark.scoring import (
 )
 from omnigraph.exec.spark.sql_literals import literal, text
 from omnigraph.exec.spark.sums import JoinFloats, SplitFloats
+from omnigraph.lang.catalog.identity import END_NAMES
 from omnigraph.lang.ir.expr import (
     Aggregate,
     AggregateFunction,
@@ -156,7 +156,7 @@ class Results:
                 columns.append(f"{wanted[expr.var, expr.column]} AS o{place}")
         for place, entity in entities.items():
             parts = (
-                f"{text(DISPLAY_NAMES.get(item.name, item.name))}, {wanted[entity.var, item.name]}"
+                f"{text(END_NAMES.get(item.name, item.name))}, {wanted[entity.var, item.name]}"
                 for item in entity.columns
             )
             number = self.frames.name(entity.var)

@@ -23,9 +23,12 @@ _FNV_PRIME = 0x100000001B3
 _MASK = 2**64 - 1
 
 # The name that a property was declared with, numbered when the type had one of that name before.
-BIRTH_NAME: Final = re.compile(r"[a-z_][A-Za-z0-9_]*(#[1-9][0-9]*)?")
+DECLARED_NAME: Final = re.compile(r"[a-z_][A-Za-z0-9_]*(#[1-9][0-9]*)?")
 
 ENDS = ("src", "dst")
+# The names of the ends of an edge in inputs, queries and results, and their columns.
+END_COLUMNS: Final = {"from": "src", "to": "dst"}
+END_NAMES: Final = {column: name for name, column in END_COLUMNS.items()}
 _END_ORDER = {"src": -2, "dst": -1}
 
 _Entity = TypeVar("_Entity", NodeType, EdgeType)

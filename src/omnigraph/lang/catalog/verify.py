@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from omnigraph.errors import Code, Corrupt
 from omnigraph.lang.catalog import rules
-from omnigraph.lang.catalog.identity import BIRTH_NAME, ENDS, order_columns
+from omnigraph.lang.catalog.identity import DECLARED_NAME, ENDS, order_columns
 from omnigraph.lang.catalog.model import (
     Cardinality,
     Catalog,
@@ -197,9 +197,9 @@ def _birth_names(item: NodeType | EdgeType, path: str) -> None:
     known = [prop.identity for prop in item.properties]
     for index, prop in enumerate(item.properties):
         name = prop.birth_name
-        if name is not None and (name == prop.name or not BIRTH_NAME.fullmatch(name)):
+        if name is not None and (name == prop.name or not DECLARED_NAME.fullmatch(name)):
             raise corrupt(f"{path}.properties[{index}].birth_name", "is not a name of before")
-    if not all(BIRTH_NAME.fullmatch(name) for name in item.retired):
+    if not all(DECLARED_NAME.fullmatch(name) for name in item.retired):
         raise corrupt(f"{path}.retired", "are not names of before")
     if not _ascending(item.retired):
         raise corrupt(f"{path}.retired", "are not in order, each once")

@@ -159,6 +159,14 @@ class CompareOp(StrEnum):
     GT = ">"
     GE = ">="
 
+    @property
+    def swapped(self) -> CompareOp:
+        """The comparison that says the same once both sides have changed places."""
+        return CompareOp(self.value.translate(_TURNED))
+
+
+_TURNED = str.maketrans("<>", "><")
+
 
 @dataclass(frozen=True, slots=True)
 class Compare:

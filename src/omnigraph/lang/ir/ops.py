@@ -38,6 +38,13 @@ class Towards(StrEnum):
     IN = "in"
     BOTH = "both"
 
+    @property
+    def reversed(self) -> Towards:
+        """The direction that leads back."""
+        if self is Towards.BOTH:
+            return self
+        return Towards.IN if self is Towards.OUT else Towards.OUT
+
 
 @dataclass(frozen=True, slots=True)
 class Scan:

@@ -11,11 +11,9 @@ from collections.abc import Iterable, Mapping
 from heapq import heapify, heappop, heappush
 
 from omnigraph.lang.ir import expr as ir
-from omnigraph.lang.ir.ops import AntiJoin, Expand, Filter, Op, OptionalJoin, Scan, Towards
+from omnigraph.lang.ir.ops import AntiJoin, Expand, Filter, Op, OptionalJoin, Scan
 from omnigraph.lang.query.blocks import Block, Hop, InnerBlock, variables_in
 from omnigraph.lang.query.scope import Variable, entity_ref
-
-_REVERSED = {Towards.OUT: Towards.IN, Towards.IN: Towards.OUT, Towards.BOTH: Towards.BOTH}
 
 # How promising it is to start from a variable with such a condition.
 _BY_ID, _BY_UNIQUE, _BY_RANKING, _BY_EQUALITY, _BY_TEXT, _BY_OTHER = 100, 90, 60, 50, 40, 20
@@ -206,7 +204,7 @@ class _Run:
     def _expand(self, hop: Hop) -> None:
         source, target, towards = hop.source, hop.target, hop.towards
         if source not in self.bound:
-            source, target, towards = target, source, _REVERSED[towards]
+            source, target, towards = target, source, towards.reversed
         closes = target in self.bound
         edge_filters = () if hop.edge_var is None else self._own_filters(hop.edge_var)
         self.ops.append(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from typing import assert_never
 
+from omnigraph.lang.catalog.identity import END_COLUMNS
 from omnigraph.lang.catalog.model import EdgeType, EntityType, NodeType, Property
 from omnigraph.lang.fit import fit
 from omnigraph.lang.ir import expr as ir
@@ -27,7 +28,6 @@ from omnigraph.lang.query.typing import assignable, temporal_hint
 from omnigraph.lang.source import Name, Span
 from omnigraph.lang.values import Base, ValueType
 
-_ENDS = {"from": "src", "to": "dst"}
 _TEXT_OPERATORS = (ast.CompareOp.CONTAINS, ast.CompareOp.STARTS_WITH)
 _SELECT_FIRST = "match the ids with a query first"
 
@@ -91,7 +91,7 @@ class Mutations:
         computed = {item.target.name for item in embeds}
         values = [*given.values()]
         mentioned = {assignment.property.text for assignment in item.assignments}
-        missing = [name for name in _ENDS if entity.kind == "edge" and name not in mentioned]
+        missing = [name for name in END_COLUMNS if entity.kind == "edge" and name not in mentioned]
         hints: list[str] = []
         for declared in entity.properties:
             if declared.name in mentioned:
@@ -189,9 +189,9 @@ class Mutations:
         error = self.context.error
         declared = entity.property_by_name.get(name)
         if declared is None:
-            if entity.kind == "edge" and name in _ENDS:
+            if entity.kind == "edge" and name in END_COLUMNS:
                 if inserting:
-                    return ir.Column(_ENDS[name], ID)
+                    return ir.Column(END_COLUMNS[name], ID)
                 message = "the ends of an edge cannot be changed"
                 error(QueryCode.IDENTITY_UPDATE, message, span, "delete it and insert another")
                 return None
@@ -328,7 +328,7 @@ def _embeds(
 def _names_ends(item: ast.Statement) -> bool:
     """True if a statement names the endpoints that only an edge has."""
     if isinstance(item, ast.Insert):
-        return any(part.property.text in _ENDS for part in item.assignments)
+        return any(part.property.text in END_COLUMNS for part in item.assignments)
     return _condition_names_ends(item.where)
 
 
@@ -339,7 +339,7 @@ def _condition_names_ends(item: ast.Condition) -> bool:
         case ast.Not(inner):
             return _condition_names_ends(inner)
         case ast.Compare(ast.Bare(name)) | ast.IsNull(ast.Bare(name)) | ast.In(ast.Bare(name)):
-            return name in _ENDS
+            return name in END_COLUMNS
         case _:
             return False
 

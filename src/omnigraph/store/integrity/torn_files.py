@@ -7,16 +7,12 @@ should be and cannot be read is not torn but damaged, and may well have been ack
 """
 
 import json
-import struct
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any
+
+from omnigraph.store.integrity.version_checksums import FOOTER, LENGTH, MAGIC
 
 __all__ = ["Condition", "condition_of_manifest", "condition_of_record"]
-
-# The end of every version file: where the manifest begins, two numbers of the format, the magic.
-_FOOTER: Final = struct.Struct("<QHH4s")
-_LENGTH: Final = struct.Struct("<I")
-_MAGIC: Final = b"LANC"
 
 
 class Condition(StrEnum):
@@ -31,22 +27,22 @@ def condition_of_manifest(data: bytes) -> Condition:
     """Judge a version file by its footer: it is written last and says how long the rest is."""
     if not data.rstrip(b"\0"):
         return Condition.TORN
-    if len(data) < _FOOTER.size + _LENGTH.size:
+    if len(data) < FOOTER.size + LENGTH.size:
         return Condition.TORN
-    start, _, _, magic = _FOOTER.unpack(data[-_FOOTER.size :])
+    start, _, _, magic = FOOTER.unpack(data[-FOOTER.size :])
     fits = _fits(data, start)
-    if magic == _MAGIC:
+    if magic == MAGIC:
         return Condition.WHOLE if fits else Condition.DAMAGED
     # With the rest of the footer in place, only the magic itself can have changed.
     return Condition.DAMAGED if fits else Condition.TORN
 
 
 def _fits(data: bytes, start: int) -> bool:
-    end = len(data) - _FOOTER.size
-    if start + _LENGTH.size > end:
+    end = len(data) - FOOTER.size
+    if start + LENGTH.size > end:
         return False
-    (length,) = _LENGTH.unpack_from(data, start)
-    return bool(start + _LENGTH.size + length == end)
+    (length,) = LENGTH.unpack_from(data, start)
+    return bool(start + LENGTH.size + length == end)
 
 
 def condition_of_record(data: bytes) -> Condition:

@@ -20,12 +20,12 @@ __all__ = [
     "split_version",
 ]
 
-_FOOTER: Final = struct.Struct("<QHH4s")  # where the message begins, the version, the magic
-_MAGIC: Final = b"LANC"
-_LENGTH: Final = struct.Struct("<I")
+FOOTER: Final = struct.Struct("<QHH4s")  # where the message begins, the version, the magic
+MAGIC: Final = b"LANC"
+LENGTH: Final = struct.Struct("<I")
 # The key of field 28519 with four bytes of content, as Protocol Buffers spell it.
 _KEY: Final = bytes([0xBD, 0xF6, 0x0D])
-_FIELD_BYTES: Final = len(_KEY) + _LENGTH.size
+_FIELD_BYTES: Final = len(_KEY) + LENGTH.size
 
 
 def add_checksum(path: Path) -> int | None:
@@ -48,14 +48,14 @@ def split_version(data: bytes) -> tuple[bytes, bytes, bytes] | None:
 
     The message comes without a checksum. None if the file is not laid out as expected.
     """
-    if len(data) < _FOOTER.size + _LENGTH.size:
+    if len(data) < FOOTER.size + LENGTH.size:
         return None
-    start, _, _, magic = _FOOTER.unpack(data[-_FOOTER.size :])
-    end = len(data) - _FOOTER.size
-    message = start + _LENGTH.size
-    if magic != _MAGIC or message > end:
+    start, _, _, magic = FOOTER.unpack(data[-FOOTER.size :])
+    end = len(data) - FOOTER.size
+    message = start + LENGTH.size
+    if magic != MAGIC or message > end:
         return None
-    (length,) = _LENGTH.unpack(data[start:message])
+    (length,) = LENGTH.unpack(data[start:message])
     if message + length != end:
         return None
     own = end if _checksum_of(data) is None else end - _FIELD_BYTES
@@ -65,16 +65,16 @@ def split_version(data: bytes) -> tuple[bytes, bytes, bytes] | None:
 def joined_version(before: bytes, message: bytes, footer: bytes, *, checked: bool) -> bytes:
     """Put a version file together again, with a checksum or without."""
     if not checked:
-        return before + _LENGTH.pack(len(message)) + message + footer
-    head = before + _LENGTH.pack(len(message) + _FIELD_BYTES) + message + _KEY
-    return head + _LENGTH.pack(_sum(head, footer)) + footer
+        return before + LENGTH.pack(len(message)) + message + footer
+    head = before + LENGTH.pack(len(message) + _FIELD_BYTES) + message + _KEY
+    return head + LENGTH.pack(_sum(head, footer)) + footer
 
 
 def damage_in(data: bytes) -> str | None:
     """Return what is wrong with the bytes of a version file; None if nothing is known."""
     expected = _checksum_of(data)
-    end = len(data) - _FOOTER.size
-    if expected is None or expected == _sum(data[: end - _LENGTH.size], data[end:]):
+    end = len(data) - FOOTER.size
+    if expected is None or expected == _sum(data[: end - LENGTH.size], data[end:]):
         return None
     return "its content does not have the checksum that it carries"
 
@@ -95,10 +95,10 @@ def damage_of(path: Path) -> str | None:
 
 def _checksum_of(data: bytes) -> int | None:
     """Return the checksum that a file carries."""
-    end = len(data) - _FOOTER.size
-    if data[max(0, end - _FIELD_BYTES) : max(0, end - _LENGTH.size)] != _KEY:
+    end = len(data) - FOOTER.size
+    if data[max(0, end - _FIELD_BYTES) : max(0, end - LENGTH.size)] != _KEY:
         return None
-    return int(_LENGTH.unpack(data[end - _LENGTH.size : end])[0])
+    return int(LENGTH.unpack(data[end - LENGTH.size : end])[0])
 
 
 def _sum(head: bytes, tail: bytes) -> int:

@@ -40,7 +40,7 @@ __all__ = [
 Addresses = npt.NDArray[np.uint64]
 
 FRAGMENT_BITS: Final = 32
-_OFFSET_MASK: Final = np.uint64((1 << FRAGMENT_BITS) - 1)
+OFFSET_MASK: Final = np.uint64((1 << FRAGMENT_BITS) - 1)
 # So many offsets are sooner looked up one by one than by a mark for each row of a fragment.
 _SEARCHED_MAX: Final = 2_048
 _NONE_DELETED: Final[Offsets] = np.empty(0, np.uint32)
@@ -322,7 +322,7 @@ class AddressedRows:
         """Rows of some fragments from the table, or of one from the fragment itself."""
         places = []
         for fragment, mine in zip(fragments, addresses, strict=True):
-            offsets = (mine & _OFFSET_MASK).astype(np.int64)
+            offsets = (mine & OFFSET_MASK).astype(np.int64)
             # Lance counts the rows that are left.
             left = offsets - self._deleted_before(fragment, offsets)
             places.append(left if source is fragment.handle else left + fragment.start)
@@ -361,7 +361,7 @@ class AddressedRows:
         self, fragment: Fragment, addresses: Addresses, columns: list[str], *, is_whole: bool
     ) -> pa.Table | None:
         """Rows of a fragment from its file, if that can be."""
-        offsets = addresses & _OFFSET_MASK
+        offsets = addresses & OFFSET_MASK
         self._deleted_before(fragment, offsets)
         self.table.check(StorageCall.TABLE_TAKE, [fragment.handle])
         place, schema = f"{self._local_root}/{fragment.files[0]}", self.table.dataset.schema
@@ -433,7 +433,7 @@ class AddressedRows:
         # Neighbours are mostly of one fragment.
         starts = np.flatnonzero(np.diff(owners, prepend=-1)).tolist()
         for start, end in pairwise([*starts, len(owners)]):
-            offsets = addresses[start:end] & _OFFSET_MASK
+            offsets = addresses[start:end] & OFFSET_MASK
             found[start:end] = self._identities(int(owners[start])).at(offsets)
         return found
 

@@ -11,7 +11,6 @@ separates such rows from changed ones, by their keys and their content.
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
 
 import numpy as np
 import pyarrow as pa
@@ -21,6 +20,7 @@ from omnigraph.store.reading.aligned_rows import AlignedRows
 from omnigraph.store.reading.altered_columns import AlteredColumn
 from omnigraph.store.reading.row_addresses import (
     FRAGMENT_BITS,
+    OFFSET_MASK,
     AddressedRows,
     Addresses,
     Fragment,
@@ -29,9 +29,6 @@ from omnigraph.store.reading.row_addresses import (
 from omnigraph.store.table import ROW_ADDRESS, Table
 
 __all__ = ["RowSelection", "TableDiff", "diff_tables"]
-
-
-_OFFSET_MASK: Final = np.uint64((1 << FRAGMENT_BITS) - 1)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -144,7 +141,7 @@ class TableDiff:
         owners = (addresses >> np.uint64(FRAGMENT_BITS)).astype(np.int64)
         numbers = np.full(max(self.shared, default=-1) + 1, -1, np.int64)
         numbers[list(self.shared)] = list(self.shared.values())
-        found: Addresses = (addresses & _OFFSET_MASK) | (
+        found: Addresses = (addresses & OFFSET_MASK) | (
             numbers[owners].astype(np.uint64) << np.uint64(FRAGMENT_BITS)
         )
         return found

@@ -18,13 +18,16 @@ from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.integrity.file_checksums import FileChecksums
 from omnigraph.store.io.storage_calls import StorageCall, storage_call
 from omnigraph.store.reading.deletion_files import Offsets
-from omnigraph.store.reading.row_addresses import FRAGMENT_BITS, AddressedRows, Fragment
+from omnigraph.store.reading.row_addresses import (
+    FRAGMENT_BITS,
+    OFFSET_MASK,
+    AddressedRows,
+    Fragment,
+)
 from omnigraph.store.table import Table
 from omnigraph.store.versions.gateway import tree_path
 
 __all__ = ["DeletionWriter"]
-
-_OFFSET_MASK = np.uint64((1 << FRAGMENT_BITS) - 1)
 
 
 class DeletionWriter:
@@ -46,7 +49,7 @@ class DeletionWriter:
         ascending = np.sort(addresses.astype(np.uint64, copy=False))
         owners = (ascending >> np.uint64(FRAGMENT_BITS)).astype(np.int64)
         starts = np.flatnonzero(np.diff(owners, prepend=-1))
-        parts = np.split((ascending & _OFFSET_MASK).astype(np.uint32), starts[1:])
+        parts = np.split((ascending & OFFSET_MASK).astype(np.uint32), starts[1:])
         for owner, offsets in zip(owners[starts].tolist(), parts, strict=True):
             fragment = rows.fragments.get(owner)
             if fragment is None or offsets[-1] >= fragment.rows + fragment.gone:
