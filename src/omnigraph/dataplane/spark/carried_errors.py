@@ -15,7 +15,7 @@ from contextlib import contextmanager
 from typing import Final
 
 from omnigraph.core.storage_errors import public
-from omnigraph.dataplane.spark.failures import out_of_memory, task_error
+from omnigraph.dataplane.spark.failures import format_error, out_of_memory, task_error
 from omnigraph.errors import CLASS_OF, Code, ConstraintViolated, GraphError, Internal
 from omnigraph.store.failures import StorageFailure
 
@@ -43,7 +43,7 @@ def spark_error(error: BaseException) -> GraphError | None:
     text = str(error)
     found = _PACKED.search(text)
     if found is None:
-        return task_error(text)
+        return task_error(text) or format_error(text)
     try:
         packed = base64.b64decode("".join(found[1].split()))
         payload = json.loads(zlib.decompress(packed))

@@ -23,6 +23,8 @@ _WORKERS: Final = (
 )
 # What a text of Spark shows, and what it means. The first that matches counts.
 _MODULE: Final = re.compile(r"ModuleNotFoundError: No module named '(?P<name>[\w.]+)'")
+# The line of ours in whose import a worker finds that it lacks something.
+_IMPORTING: Final = re.compile(r'/omnigraph/[\w/]+\.py", line \d+, in <module>')
 _PROGRAM: Final = re.compile(r'Cannot run program "(?P<name>[^"]+)"')
 _VERSIONS: Final = re.compile(r"PYTHON_VERSION_MISMATCH|different (?:minor )?version")
 _GONE: Final = re.compile(
@@ -88,6 +90,11 @@ def task_error(text: str, log: Path | None = None) -> GraphError | None:
         f"a task failed on Spark: {failure.kind}: {failure.text}{_see(log)}",
         kind=failure.kind,
     )
+
+
+def format_error(text: str) -> GraphError | None:
+    """The public error of a worker that cannot import the format; None if a text has none."""
+    return _worker_lacks(text) if _IMPORTING.search(text) else None
 
 
 def frame_error(error: BaseException, log: Path | None) -> GraphError:

@@ -287,6 +287,7 @@ class Bulk:
         spark: object,
     ) -> Any:
         """One type of a pinned state as a DataFrame; the session is kept for later calls."""
+        from omnigraph.dataplane.spark.carried_errors import spark_error  # noqa: PLC0415
         from omnigraph.dataplane.spark.pruning import prune_columns  # noqa: PLC0415
         from omnigraph.dataplane.spark.registration import make_known  # noqa: PLC0415
         from omnigraph.dataplane.spark.session import acquire  # noqa: PLC0415
@@ -304,7 +305,12 @@ class Bulk:
                 prune_columns(held.session)
             else:
                 make_known(held.session, held.cache, ships=held.ships)
-            return held.session.read.format("omnigraph").options(**options).load()
+            try:
+                return held.session.read.format("omnigraph").options(**options).load()
+            except Exception as error:
+                if (known := spark_error(error)) is not None:
+                    raise known from error
+                raise
 
     def graph_frame(
         self,

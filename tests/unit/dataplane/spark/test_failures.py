@@ -28,6 +28,13 @@ Traceback (most recent call last):
   File "/usr/lib/pyspark/worker.py", line 1, in read
 ModuleNotFoundError: No module named 'lance.fragment'
 """
+LACKING_FOR_FORMAT = """[PYTHON_DATA_SOURCE_ERROR] Failed to create Python data source instance: \
+Traceback (most recent call last):
+  File "/tmp/userFiles/omnigraph-139ca3.zip/omnigraph/core/repository.py", line 14, in <module>
+    import pyarrow as pa
+ModuleNotFoundError: No module named 'pyarrow'
+ SQLSTATE: 38000
+"""
 
 
 def test_a_worker_that_crashed_is_unavailable() -> None:
@@ -53,6 +60,15 @@ def test_a_worker_that_lacks_something_says_what() -> None:
     assert "cannot run /no/python" in str(job_error(RuntimeError(text), None))
     text = "[PYTHON_VERSION_MISMATCH] Python in worker has different version: 3.9 than 3.11"
     assert "another Python" in str(job_error(RuntimeError(text), None))
+
+
+def test_a_worker_that_cannot_import_the_format_says_what_it_lacks() -> None:
+    found = spark_error(RuntimeError(LACKING_FOR_FORMAT))
+    assert isinstance(found, InvalidInput)
+    assert (found.code, found.details) == (Code.ENGINE_UNAVAILABLE, {"module": "pyarrow"})
+    assert "workers need the packages pyarrow, pylance and obstore" in str(found)
+    # A function of the caller may lack something, too.
+    assert spark_error(RuntimeError(LACKING)) is None
 
 
 def test_a_frame_that_cannot_be_computed_is_a_mistake_of_its_caller() -> None:
