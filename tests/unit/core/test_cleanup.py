@@ -398,6 +398,22 @@ def test_a_branch_that_is_deleted_while_it_is_looked_at_is_no_mistake(
     assert len(ids(reopen(root), PERSON)) == 10
 
 
+def test_a_branch_that_is_deleted_before_its_table_is_cleaned_up_is_no_damage(
+    graph: Repository, root: Root
+) -> None:
+    graph.create_branch(DEV)
+    write(graph, {PERSON: people("dev")}, branch=DEV)
+    other = reopen(root)
+
+    def delete(folder: str) -> None:
+        if folder != MANIFEST and DEV in other.branches.list():
+            other.delete_branch(DEV)
+
+    done = graph.cleanup(AT_ONCE, delete)
+    assert [part.error for part in done.parts if part.error] == []
+    assert DEV not in graph.branches.list()
+
+
 def test_a_branch_made_from_a_state_that_goes_is_refused_or_whole(
     graph: Repository, root: Root
 ) -> None:

@@ -214,10 +214,11 @@ class Cleaner:
         check: Callable[[], None],
         forks: int,
     ) -> CleanedPart:
-        if path in pins.by_path:
-            part = self._part(path, self.survey.needs(path, pins), request, check)
-        else:
-            part = self._dropped(path, request, check)
+        part = self._kept_or_dropped(path, pins, request, check)
+        if part.error is not None:
+            # Perhaps of a branch that was deleted since: then nothing needs it any more.
+            _, pins = self._looked_again(request)
+            part = self._kept_or_dropped(path, pins, request, check)
         return CleanedPart(
             path=path,
             versions=part.versions,
@@ -226,6 +227,17 @@ class Cleaner:
             bytes=part.bytes,
             error=part.error,
         )
+
+    def _kept_or_dropped(
+        self,
+        path: str,
+        pins: PinnedVersions,
+        request: CleanupRequest,
+        check: Callable[[], None],
+    ) -> CleanedPart:
+        if path in pins.by_path:
+            return self._part(path, self.survey.needs(path, pins), request, check)
+        return self._dropped(path, request, check)
 
     def _part(
         self,

@@ -103,7 +103,7 @@ class CopyPlanner:
         return self._undisturbed(lambda deleted: self._plan(branch, at, deleted))
 
     def _undisturbed(self, look: Callable[[list[ObjectInfo]], T]) -> T:
-        """What a look finds, given the deletions of branches; done again after one meanwhile."""
+        """Look, given the deletions of branches; look again if there is one more meanwhile."""
         objects = self._repo.objects
         for _ in range(tuning.active.copy_looks_max):
             deleted = objects.list(DELETED_BRANCHES)
