@@ -49,7 +49,7 @@ def walk(call: Callable[[], object]) -> dict[str, int]:
         "calls in core": len(core),
         "functions in core": len(set(core)),
         "head reads": sum(
-            step == ("core/manifest/manifest", "Manifest.snapshot") for step in steps
+            step == ("core/manifest/newest_states", "NewestStates.snapshot") for step in steps
         ),
     }
 

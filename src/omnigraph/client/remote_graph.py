@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import io
-import json
 import os
 from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
@@ -11,6 +9,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, Self
 
 from omnigraph.client.arguments import at_text, keyed, only_local
+from omnigraph.client.bulk_data import MEDIA_TYPES, body_of, form_of
 from omnigraph.client.history import RemoteBranches, RemoteChanges, RemoteCommits, RemoteTags
 from omnigraph.client.remote_diff import RemoteDiff
 from omnigraph.client.remote_maintenance import RemoteMaintenance, RemoteProfile
@@ -25,19 +24,6 @@ from omnigraph.results.wire import read_change, read_commit, read_load
 from omnigraph.results.writes import ExportResult, LoadResult, MutationResult
 from omnigraph.types import LoadMode
 
-_MEDIA: Final = {
-    "ndjson": "application/x-ndjson",
-    "arrow": "application/vnd.apache.arrow.stream",
-    "parquet": "application/vnd.apache.parquet",
-}
-_SUFFIXES: Final = {
-    ".jsonl": "ndjson",
-    ".ndjson": "ndjson",
-    ".json": "ndjson",
-    ".arrow": "arrow",
-    ".arrows": "arrow",
-    ".parquet": "parquet",
-}
 _PIECE_BYTES: Final = 1 << 20
 
 
@@ -178,7 +164,7 @@ class RemoteGraph(RemoteMaintenance):
     def _arrow(self, path: str, asked: Mapping[str, Any]) -> Any:
         import pyarrow as pa  # noqa: PLC0415  # imported only when Arrow is needed
 
-        headers = {"accept": _MEDIA["arrow"]}
+        headers = {"accept": MEDIA_TYPES["arrow"]}
         answer = self._transport.request("POST", path, body=asked, headers=headers, is_safe=True)
         return pa.ipc.open_stream(answer.body).read_all()
 
@@ -419,8 +405,8 @@ class RemoteGraph(RemoteMaintenance):
             local: Arguments of a local load that a server decides itself are refused.
         """
         only_local(local)
-        type_name, body, form, encoding = _source(source, format)
-        headers = {"content-type": _MEDIA[form], **keyed(idempotency_key)}
+        type_name, body, form, encoding = body_of(source, format)
+        headers = {"content-type": MEDIA_TYPES[form], **keyed(idempotency_key)}
         if encoding is not None:
             headers["content-encoding"] = encoding
         terms = {
@@ -462,8 +448,8 @@ class RemoteGraph(RemoteMaintenance):
         """Write the entities of one commit to a file that `load` reads back; see `Graph.export`."""
         only_local(local)
         is_path = isinstance(target, str | os.PathLike)
-        form = format or (_suffix(os.fspath(target))[0] if is_path else "ndjson")
-        packing = compression or (_suffix(os.fspath(target))[1] if is_path else None) or "none"
+        form = format or (form_of(os.fspath(target))[0] if is_path else "ndjson")
+        packing = compression or (form_of(os.fspath(target))[1] if is_path else None) or "none"
         terms = {
             "branch": branch or self._branch,
             "at": at_text(at),
@@ -473,7 +459,7 @@ class RemoteGraph(RemoteMaintenance):
         if is_path and Path(target).exists() and not overwrite:
             text = f"{os.fspath(target)} exists; say overwrite=True to replace it"
             raise InvalidInput(Code.INPUT_INVALID, text)
-        headers = {"accept": _MEDIA[form]}
+        headers = {"accept": MEDIA_TYPES[form]}
         transfer = Transfer("export", progress)
         with self._transport.stream(
             "GET", f"{self._path}/export", terms=terms, headers=headers
@@ -543,50 +529,3 @@ class RemoteGraph(RemoteMaintenance):
 def _is_chosen(key: str, types: Sequence[str] | None) -> bool:
     """True if a type (`node:Person`) is among those that are exported."""
     return types is None or key in types or key.partition(":")[2] in types
-
-
-def _suffix(path: str) -> tuple[str, str | None]:
-    place = Path(path)
-    packing = {".gz": "gzip", ".zst": "zstd"}.get(place.suffix)
-    plain_name = place.with_suffix("") if packing else place
-    return _SUFFIXES.get(plain_name.suffix, "ndjson"), packing
-
-
-def _source(source: object, form: str | None) -> tuple[str | None, Any, str, str | None]:
-    """The type, the body, the format and the compression of what is loaded."""
-    type_name = None
-    if isinstance(source, Mapping):
-        if len(source) == 1 and not all(isinstance(each, list) for each in source.values()):
-            ((type_name, source),) = source.items()
-            return (type_name, *_source(source, form)[1:])
-        lines = [
-            json.dumps(_envelope(name, json_value(row)))
-            for name, rows in source.items()
-            for row in rows
-        ]
-        return None, io.BytesIO("\n".join(lines).encode()), "ndjson", None
-    if isinstance(source, list | tuple) and all(isinstance(each, Mapping) for each in source):
-        lines = [json.dumps(json_value(row)) for row in source]
-        return None, io.BytesIO("\n".join(lines).encode()), "ndjson", None
-    if isinstance(source, list | tuple) and len(source) == 1:
-        source = source[0]
-    if isinstance(source, str | os.PathLike):
-        found, packing = _suffix(os.fspath(source))
-        chosen = form or found
-        try:
-            return type_name, open(source, "rb"), chosen, packing
-        except OSError as error:
-            text = f"the file {os.fspath(source)} cannot be read: {error.strerror}"
-            raise NotFound(Code.FILE_NOT_FOUND, text, path=os.fspath(source)) from error
-    if hasattr(source, "read"):
-        return type_name, source, form or "ndjson", None
-    text = "through a server, a file, a stream or rows are loaded, not several of them"
-    raise InvalidInput(Code.INPUT_INVALID, text)
-
-
-def _envelope(name: str, row: Mapping[str, Any]) -> dict[str, Any]:
-    if name.startswith("edge:") or {"from", "to"} <= set(row):
-        rest = {key: value for key, value in row.items() if key not in ("from", "to")}
-        known = name.removeprefix("edge:")
-        return {"edge": known, "from": row["from"], "to": row["to"], "data": rest}
-    return {"type": name.removeprefix("node:"), "data": dict(row)}

@@ -128,10 +128,10 @@ class KeyedBranches:
                 noted = repo.refs.set(
                     _NOTES, WriterKind.BRANCH_DELETE, details, actor=actor, key=key
                 )
-            if self._stands(name, noted.details):
+            if self._still_exists(name, noted.details):
                 repo.branches.delete(name, if_head=if_head)
 
-    def _stands(self, name: BranchName, noted: Mapping[str, JsonValue]) -> bool:
+    def _still_exists(self, name: BranchName, noted: Mapping[str, JsonValue]) -> bool:
         """True if the branch of a note still exists.
 
         Raises:

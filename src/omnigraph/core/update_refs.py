@@ -107,7 +107,7 @@ class Refs:
                 text = f"there is a branch '{name}'; a tag needs a name of its own"
                 raise Conflict(Code.BRANCH_EXISTS, text, branch=name)
             details = {COMMIT: str(version.head), BRANCH: str(version.branch)}
-            self._check_stands(version)
+            self._check_exists(version)
             ref = TAGS + name
             entry = self.set(
                 ref, WriterKind.TAG, details, actor=actor, message=message, key=key, now=now
@@ -213,7 +213,7 @@ class Refs:
     def _check_tagged(self, ref: str, version: GraphVersion, entry: CommitRecord) -> None:
         """Take a tag back whose branch was deleted before the tag was visible."""
         try:
-            self._check_stands(version)
+            self._check_exists(version)
         except StorageFailure as failure:
             text = f"'{ref}' was set, and whether its commit is still there is not known"
             raise RecoveryRequired(Code.OUTCOME_UNKNOWN, text, ref=ref) from failure
@@ -221,8 +221,8 @@ class Refs:
             self.set(ref, WriterKind.TAG, {COMMIT: None}, actor=entry.actor)
             raise
 
-    def _check_stands(self, version: GraphVersion) -> None:
-        if not self._repo.manifest.stands(version):
+    def _check_exists(self, version: GraphVersion) -> None:
+        if not self._repo.manifest.still_exists(version):
             raise branch_replaced(version.branch)
         if not self._repo.tables.has_version(MANIFEST, version.manifest_version, version.fork):
             text = f"the state of commit {version.head} was removed by a clean-up: tag another one"

@@ -25,7 +25,7 @@ from omnigraph.core.commits.requirements import (
     RefIs,
     Requirement,
     SchemaIs,
-    SourceStands,
+    SourceExists,
     TableAt,
     branch_replaced,
     check,
@@ -78,7 +78,7 @@ class Prepared:
     schema_digest: str | None = None  # the schema that it puts in force; None: no other
     records: tuple[Record, ...] = ()
     ref: RefIs | None = None  # what it sets, instead of moving the branch
-    source: SourceStands | None = None  # the branch that it merges
+    source: SourceExists | None = None  # the branch that it merges
 
     @property
     def confirms(self) -> bool:
@@ -191,7 +191,7 @@ class WritePath:
             # A change that moves no table needs no intent: one write does it all.
             return self._publisher.publish(prepared.request)
         if prepared.commit.idempotency_key is not None:
-            done = find_replay(prepared.commit, place.look())
+            done = find_replay(prepared.commit, place.newest())
             if done is not None:
                 return done
         return self.arm(prepared, operation_id)
@@ -263,7 +263,7 @@ class WritePath:
 
     def _admit(self, request: CommitRequest, place: Destination) -> Published | None:
         """Check what the write depends on. Its tables are locked now, so the result stays true."""
-        seen = place.look()
+        seen = place.newest()
         done = find_replay(request.commit, seen)
         if done is None:
             if request.commit.idempotency_key is not None:

@@ -154,7 +154,7 @@ class SnapshotReader:
         view = self._direct(wanted, bounds)
         try:
             # All of it is read now: an error later, for its width, could not be handled here.
-            return self._on(view, program, params, now_ms, profile).materialized()
+            return self._on(view, program, params, now_ms, profile).settled()
         finally:
             executor.cost.add(program.plan.reads, executor.repo.clock.ticks_ns() - begin)
 

@@ -102,7 +102,7 @@ class Snapshot:
                 # What is read later would be read without a limit.
                 return self.query(
                     text, params, name=name, access=access, engine=engine, spark=spark
-                ).materialized()
+                ).settled()
         reading = self._plans.reading(text, name)
         self._authorizer.ask(Permission.READ, self._pinned.branch, types=reading.types)
         bound = bind(reading.plan.params, params or _NOTHING)

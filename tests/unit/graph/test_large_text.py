@@ -89,7 +89,7 @@ def test_answers_are_the_same_with_wide_offsets(
         assert found.to_arrow().schema == table.schema
         assert found.to_arrow().to_pylist() == table.to_pylist()
         assert found.to_pylist() == rows
-        assert found.materialized().to_pylist() == rows
+        assert found.settled().to_pylist() == rows
         if "b" in table.schema.names and table.num_rows > 9:
             assert found.to_arrow().column("b").num_chunks > 1 or most > 30
 

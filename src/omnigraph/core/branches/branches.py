@@ -119,7 +119,7 @@ class StoredBranches:
             found = self._manifest.branch(name)
             if found.fork != fork:
                 raise branch_replaced(name)  # another process was faster, and it was deleted since
-            if not self._manifest.stands(snapshot):
+            if not self._manifest.still_exists(snapshot):
                 # The deletion of the source may not have seen this branch, and removes its files.
                 self._mark(found, self._creation.new_id())
                 self._creation.drop(MANIFEST, fork)
@@ -128,7 +128,7 @@ class StoredBranches:
 
     def _start_missing(self, start: GraphVersion) -> GraphError:
         """The error of a state that went since it was read: with its branch, or by a clean-up."""
-        if not self._manifest.stands(start):
+        if not self._manifest.still_exists(start):
             return branch_replaced(start.branch)
         return self._manifest.missing_state(start.branch, start.fork, start.manifest_version)
 

@@ -24,7 +24,7 @@ class TargetState:
     version: GraphVersion
     commits: CommitLog = field(default_factory=CommitLog)
     names: Callable[[], Iterable[BranchName]] = tuple  # of all branches
-    stands: Callable[[BranchName, int], bool] = lambda _name, _generation: True  # of a branch
+    has_branch: Callable[[BranchName, int], bool] = lambda _name, _generation: True  # of a branch
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +122,7 @@ class RefIs:
 
 
 @dataclass(frozen=True, slots=True)
-class SourceStands:
+class SourceExists:
     """The branch that is merged was not deleted: its states may have gone with it."""
 
     branch: BranchName
@@ -130,12 +130,12 @@ class SourceStands:
 
     def check(self, seen: TargetState) -> None:
         """Raise unless it holds."""
-        if not seen.stands(self.branch, self.generation):
+        if not seen.has_branch(self.branch, self.generation):
             raise branch_replaced(self.branch)
 
 
 Requirement: TypeAlias = (
-    BranchIs | BranchAbsent | HeadIs | SchemaIs | TableAt | RefIs | SourceStands
+    BranchIs | BranchAbsent | HeadIs | SchemaIs | TableAt | RefIs | SourceExists
 )
 
 
@@ -208,7 +208,7 @@ def to_json(requires: Iterable[Requirement]) -> dict[str, JsonValue]:
                 plain["schema_base"] = digest
             case JudgedTableAt(table_key, version):
                 judged[table_key] = version
-            case SourceStands(branch, generation):
+            case SourceExists(branch, generation):
                 plain["merged"] = {"branch": branch, "generation": generation}
             case _:
                 pass
@@ -233,5 +233,5 @@ def from_json(
     )
 
 
-def _source(plain: Mapping[str, Any]) -> SourceStands:
-    return SourceStands(BranchName(plain["branch"]), int(plain["generation"]))
+def _source(plain: Mapping[str, Any]) -> SourceExists:
+    return SourceExists(BranchName(plain["branch"]), int(plain["generation"]))

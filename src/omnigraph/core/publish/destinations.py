@@ -77,11 +77,11 @@ class Destination(ABC):
         """Refuse an idempotency key that cannot be used here."""
 
     @abstractmethod
-    def look(self) -> TargetState:
+    def newest(self) -> TargetState:
         """The newest state that a commit would follow."""
 
     @abstractmethod
-    def look_back(self) -> TargetState | None:
+    def newest_for_recovery(self) -> TargetState | None:
         """The same for recovery; None when the target can never be written to any more."""
 
     @abstractmethod
@@ -100,14 +100,14 @@ class Destination(ABC):
     def clear(self, paths: Iterable[str]) -> None:
         """Remove what a write left that was given up."""
 
-    def _seen(self, branch: BranchName) -> TargetState:
+    def _state_of(self, branch: BranchName) -> TargetState:
         manifest = self.graph.manifest
         version = manifest.snapshot(branch)
         return TargetState(
             version=version,
             commits=manifest.commits(branch),
             names=manifest.names,
-            stands=manifest.has_branch,
+            has_branch=manifest.has_branch,
         )
 
 
@@ -169,13 +169,13 @@ class _BranchHead(Destination):
     def withdraw(self, operation_id: str) -> None:
         self.graph.intents.remove(operation_id)
 
-    def look(self) -> TargetState:
+    def newest(self) -> TargetState:
         self.graph.migration.bring_forward(self.target.branch)
-        return self._seen(self.target.branch)
+        return self._state_of(self.target.branch)
 
-    def look_back(self) -> TargetState | None:
+    def newest_for_recovery(self) -> TargetState | None:
         try:
-            seen = self.look()
+            seen = self.newest()
         except NotFound:
             return None
         return seen if seen.version.incarnation == self.target.incarnation else None
@@ -199,7 +199,7 @@ class _BranchHead(Destination):
         return published
 
     def check_written(self, seen: TargetState) -> None:
-        if not self.graph.manifest.stands(seen.version):
+        if not self.graph.manifest.still_exists(seen.version):
             raise branch_replaced(self.target.branch)
 
     def is_lost(self) -> bool:
@@ -254,15 +254,15 @@ class _BranchInCreation(Destination):
         if known is not None:
             raise key_reused(known)
 
-    def look(self) -> TargetState:
+    def newest(self) -> TargetState:
         manifest = self.graph.manifest
         if manifest.exists(self.target.branch):
-            return self._seen(self.target.branch)
+            return self._state_of(self.target.branch)
         return TargetState(version=self.graph.creation.base(self.target), names=manifest.names)
 
-    def look_back(self) -> TargetState | None:
+    def newest_for_recovery(self) -> TargetState | None:
         try:
-            return self.look()
+            return self.newest()
         except (Conflict, NotFound, Gone, PreconditionFailed):
             return None
 

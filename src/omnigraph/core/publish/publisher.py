@@ -59,7 +59,7 @@ class Publisher:
         place = self._destinations.of(request.target)
         with telemetry.span("publish", branch=branch), place.publishing():
             for _ in range(tuning.active.publish_attempts_max):
-                seen = _looked(place)
+                seen = _newest(place)
                 if seen is None:
                     continue
                 # Our own by a lost reply, or an earlier one by its key.
@@ -91,7 +91,7 @@ class Publisher:
         try:
             version = place.write(records, seen)
         except StorageFailure as failure:
-            version = self._look(commit, failure)
+            version = self._published_version(commit, failure)
         if version is not None:
             try:
                 place.check_written(seen)
@@ -99,7 +99,7 @@ class Publisher:
                 raise _unknown(commit) from failure
         return version
 
-    def _look(self, commit: CommitRecord, failure: StorageFailure) -> int:
+    def _published_version(self, commit: CommitRecord, failure: StorageFailure) -> int:
         """Look in the manifest whether a change is in it, after an unclear answer."""
         manifest = self._destinations.manifest
         try:
@@ -117,10 +117,10 @@ class Publisher:
         graph.tables.sync(MANIFEST, graph.manifest.branch(branch).fork)
 
 
-def _looked(place: Destination) -> TargetState | None:
+def _newest(place: Destination) -> TargetState | None:
     """The newest state; None when others keep bringing the manifest to a newer format."""
     try:
-        return place.look()
+        return place.newest()
     except Conflict as conflict:
         if conflict.code is not Code.HEAD_CONTENTION:
             raise

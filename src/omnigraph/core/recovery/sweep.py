@@ -168,7 +168,7 @@ class Recovery:
 
     def _settle(self, intent: Intent, place: Destination, authority: Authority) -> Settlement:
         """Decide once, and carry it out. A conflict means that the facts changed meanwhile."""
-        seen = place.look_back()
+        seen = place.newest_for_recovery()
         if intent.ends_branch:
             return self._settle_end(intent, seen)
         if seen is None:

@@ -11,7 +11,7 @@ from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.keys import keyed
 from omnigraph.core.commits.lineage import MERGE_SOURCE, MERGED_COMMITS, merge_bases
 from omnigraph.core.commits.records import Record
-from omnigraph.core.commits.requirements import SourceStands, require_head
+from omnigraph.core.commits.requirements import SourceExists, require_head
 from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.layout import table_key
 from omnigraph.core.manifest.refs import require_unprotected
@@ -216,7 +216,7 @@ class Merger:
                 request,
                 kind=WriterKind.BRANCH_MERGE,
                 merged_parent_id=theirs.head,
-                source=SourceStands(theirs.branch, theirs.generation),
+                source=SourceExists(theirs.branch, theirs.generation),
                 details={
                     MERGE_SOURCE: str(request.source),
                     **details_of(done),
@@ -511,7 +511,7 @@ class Merger:
         details: Mapping[str, JsonValue],
         merged_parent_id: CommitId | None = None,
         head: CommitId | None = None,
-        source: SourceStands | None = None,
+        source: SourceExists | None = None,
     ) -> Published:
         ours = plan.states.ours
         with self._repo.preparing(ours):

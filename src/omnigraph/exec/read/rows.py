@@ -80,7 +80,7 @@ class Rows(Sequence[dict[str, Any]]):
 
     __hash__ = None  # type: ignore[assignment]
 
-    def materialized(self) -> Rows:
+    def settled(self) -> Rows:
         """The same rows, with nothing left to read."""
         prepare(self._columns)
         reader = ColumnReader(self._limits.bytes_max)

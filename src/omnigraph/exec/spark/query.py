@@ -85,7 +85,7 @@ class SparkRows(Rows):
             return super().to_spark(spark)
         return self._frame.toDF(*self.columns)
 
-    def materialized(self) -> Rows:
+    def settled(self) -> Rows:
         """The same rows, with nothing left to read."""
         return self._read()
 

@@ -267,7 +267,7 @@ class Transaction(TransactionBlock):
         with limited(self._parts.clock, seconds(timeout), token(cancel)):
             found = work.reader(compiled.plan).run(compiled.program, bound, access, None)
             # What is read later would be read without a limit.
-            return found.materialized() if timeout is not None or cancel is not None else found
+            return found.settled() if timeout is not None or cancel is not None else found
 
 
 class _Raised(Exception):

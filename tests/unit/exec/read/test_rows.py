@@ -73,7 +73,7 @@ def test_values_are_those_of_python(view: FakeView) -> None:
     }
     assert rows[1] == {**dict.fromkeys(rows.columns), "now": now, "p": given}
     assert rows[0]["at"].tzinfo is UTC
-    assert rows.materialized() == rows
+    assert rows.settled() == rows
 
 
 def test_entities_are_dictionaries(view: FakeView) -> None:
@@ -82,7 +82,7 @@ def test_entities_are_dictionaries(view: FakeView) -> None:
     assert first["l"] == {"id": "e", "from": "a", "to": "b", "weight": 0.5}
     assert list(first["j"]) == ["id", "at", "big", "key", "on", "tags", "times", "vec"]
     assert second == {"l": None, "j": None}
-    settled = ask(view, body).materialized()
+    settled = ask(view, body).settled()
     view.graph = ModelGraph()
     assert settled[0] == first
     assert settled.to_arrow()["l"].to_pylist() == [first["l"], None]
