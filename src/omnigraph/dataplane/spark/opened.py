@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Mapping
 from urllib.parse import unquote, urlsplit
 
@@ -31,6 +32,8 @@ _WRITES = _BOTH | {
 # CREATE TABLE hands its options over twice, once after this, along with properties of its own.
 _OF_TABLE = "option."
 _TABLE_PROPERTIES = frozenset({"external", "is_managed_location", "location", "owner", "provider"})
+# What Lance says around a reason to refuse a condition: kinds of errors, places in its source.
+_AROUND_REASON = re.compile(r"Invalid user input: |Schema error: |, /\S+\.rs:\d+:\d+")
 _NEEDS = (
     'the format `omnigraph` needs .option("{name}", …). Spark hands over no options when a table '
     "of its catalog is written, or when one is read that was not made by CREATE TABLE name USING "
@@ -69,7 +72,11 @@ class Opened:
             # Planning is enough to find what is wrong with it.
             table.scan(["id"], filter=where).close()
         except StorageFailure as failure:
-            text = f"the condition {where!r:.200} cannot be applied: {failure}"
+            refusal = failure.__cause__
+            if not isinstance(refusal, ValueError):
+                raise
+            reason = _AROUND_REASON.sub("", str(refusal).strip().splitlines()[0])
+            text = f"the condition {where!r:.200} cannot be applied: {reason}"
             raise InvalidInput(Code.INPUT_INVALID, text, where=where) from failure
         return where
 
