@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import io
 import multiprocessing as mp
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -150,6 +151,12 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Place]:
         yield f"s3://{BUCKET}/{IDS.new()}", request.getfixturevalue("s3_options")
 
 
+def _wait_for_a_hold(place: Place) -> None:
+    with opened(place) as graph:
+        while not graph._repo.holds.all():
+            threading.Event().wait(0.05)
+
+
 @pytest.mark.deep
 def test_nothing_that_was_acknowledged_is_lost(place: Place, tmp_path: Path) -> None:
     with og.init(place[0], SCHEMA, storage_options=place[1] or None) as graph:
@@ -158,6 +165,7 @@ def test_nothing_that_was_acknowledged_is_lost(place: Place, tmp_path: Path) -> 
     context: Any = mp.get_context("spawn")
     with context.Pool(9) as pool:
         following = pool.apply_async(follow, (place, cursor))
+        _wait_for_a_hold(place)  # an open feed loses nothing; one that opens later may be told so
         writers = [pool.apply_async(write, (place, who, 30)) for who in range(2)]
         making = pool.apply_async(branch, (place, 0, 12))
         others = [

@@ -55,6 +55,7 @@ class CoreTuning:
     manifest_looks_max: int = 5
     cleanup_looks_max: int = 5
     copy_looks_max: int = 10  # at the heads of all branches
+    verify_looks_max: int = 3  # while branches are deleted
 
     # What crashes leave behind.
     creation_steps_max: int = 64  # half-made branches of one name that are stepped over

@@ -188,8 +188,6 @@ class MetadataVerifier:
 
     def _drift(self, head: GraphVersion) -> Iterator[Flaw]:
         """Tables that are further than what is published, with no write that accounts for it."""
-        if self._repo.intents.scan().intents:
-            return
         for pin in head.tables.values():
             if not is_own(pin, head):
                 continue
@@ -197,13 +195,21 @@ class MetadataVerifier:
                 newest = self._repo.tables.head(pin.path, pin.table_branch, known=pin.version)
             except StorageFailure:
                 continue  # its pin has been reported
-            if newest > pin.version:
+            if newest > pin.version and not self._is_accounted_for(head, pin, newest):
                 text = (
                     f"{pin.table_key} is published at version {pin.version}, and its table is at "
                     f"{newest}: `omnigraph recover` takes back what is ours, `omnigraph repair` "
                     "shows the rest"
                 )
                 yield Flaw(aspect=Aspect.DRIFT, place=pin.path, text=text)
+
+    def _is_accounted_for(self, head: GraphVersion, pin: TablePin, newest: int) -> bool:
+        """True if a write is under way, or has published the newest version since."""
+        # In this order: a write publishes before its intent goes.
+        if self._repo.intents.scan().intents:
+            return True
+        now = self._repo.snapshot(head.branch).tables.get(pin.table_key)
+        return now is None or now.table_branch != pin.table_branch or now.version >= newest
 
     def _forks(self) -> Iterator[Flaw]:
         try:
