@@ -311,7 +311,7 @@ class Action:
 
     @property
     def has_set_up(self) -> bool:
-        """Does it need more than a copied world?"""
+        """True if it needs more than a copied world."""
         return self.needs_branch or self.prepare is not None
 
     def set_up(self, repo: Repository) -> None:

@@ -436,7 +436,7 @@ class Graph(DiffCalls):
         return recovery_result(settled, self._repo.set_aside())
 
     def close(self) -> None:
-        """Close the handle and let go of memory. Closing twice is fine.
+        """Close the handle and free its memory. Closing twice is fine.
 
         Afterwards whatever would read or write storage is refused with the code `closed`, through
         snapshots and results, too. Values that were read stay.

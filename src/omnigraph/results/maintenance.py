@@ -46,12 +46,12 @@ class CleanupResult:
 
     @property
     def versions(self) -> int:
-        """The number of old versions of tables that went."""
+        """The number of old versions of tables that were removed."""
         return sum(table.versions for table in self.tables)
 
     @property
     def files(self) -> int:
-        """The number of files that went."""
+        """The number of files that were removed."""
         return sum(table.files for table in self.tables)
 
     @property

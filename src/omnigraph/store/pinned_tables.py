@@ -138,7 +138,7 @@ class PinnedTables:
         self._gateway.release()
 
     def forget_fork(self, path: str, branch: str) -> None:
-        """Drop the readers of a fork that is gone, or whose name means another one by now."""
+        """Drop the readers of a fork that is gone, or whose name now means another one."""
         self._cache.forget(path, branch)
         self._files.forget(tree_path(path, branch))
         self._addressed.deletions.forget(tree_path(path, branch))

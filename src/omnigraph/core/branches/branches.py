@@ -127,7 +127,7 @@ class StoredBranches:
             return found
 
     def _start_missing(self, start: GraphVersion) -> GraphError:
-        """The error of a state that went since it was read: with its branch, or by a clean-up."""
+        """The error of a state that is removed since: with its branch, or by a clean-up."""
         if not self._manifest.still_exists(start):
             return branch_replaced(start.branch)
         return self._manifest.missing_state(start.branch, start.fork, start.manifest_version)

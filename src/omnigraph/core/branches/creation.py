@@ -170,17 +170,17 @@ class BranchCreation:
                 raise
 
     def abandon(self, base: GraphVersion) -> None:
-        """Give up a branch in the making; nothing, once a write has taken it over."""
+        """Give up a branch that is being created; do nothing once a write has taken it over."""
         if base.creation is not None and self._take_out(base.creation):
             self.give_up(base.creation, base)
 
     def take(self, target: NewBranch) -> None:
-        """Hand a branch in the making over to the one write that is its first commit."""
+        """Hand a branch that is being created over to the one write that is its first commit."""
         if not self._take_out(target):
             raise _not_made(target.branch)
 
     def _take_out(self, target: NewBranch) -> bool:
-        """Count it among the begun no longer; True if it was one of them."""
+        """Remove it from those that were begun; True if it was one of them."""
         with self._lock:
             begun = target.operation_id in self._begun
             self._begun.discard(target.operation_id)
@@ -311,7 +311,7 @@ class BranchCreation:
         raise Busy(Code.BUSY, text, branch=name)
 
     def leave_renamed(self, name: BranchName) -> None:
-        """End the generations of a name whose branches have other names by now.
+        """End the generations of a name whose branches were renamed.
 
         The renaming may have stopped before it; readers that have the old name must look again.
         """

@@ -80,15 +80,15 @@ class CleanupRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CleanedPart:
-    """A table, or another folder of the graph, and what went of it.
+    """A table, or another folder of the graph, and what was removed of it.
 
     Attributes:
         path: Its folder.
-        versions: How many versions went.
-        forks: How many forks of deleted branches went.
-        files: How many files went, those of versions included.
+        versions: How many versions were removed.
+        forks: How many forks of deleted branches were removed.
+        files: How many files were removed, those of versions included.
         bytes: How large they were.
-        error: Why nothing, or not everything, went; None if all is well.
+        error: Why nothing, or not everything, was removed; None if all is well.
     """
 
     path: str

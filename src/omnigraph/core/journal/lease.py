@@ -60,7 +60,7 @@ class Lease:
         self.intent = intent
 
     def kept(self) -> AbstractContextManager[None]:
-        """Keep the lease while a block runs, from a thread aside."""
+        """Renew the lease while a block runs, from another thread."""
         return renewing(self.keep, f"omnigraph-lease-{self.intent.operation_id}")
 
     @property

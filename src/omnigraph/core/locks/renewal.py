@@ -1,4 +1,4 @@
-"""Renewing a lease from a thread aside, while its owner is inside of one long call."""
+"""Renewing a lease from another thread, while its owner is inside of one long call."""
 
 from __future__ import annotations
 

@@ -191,7 +191,7 @@ class Migration:
 
 
 def _head_name(info: BranchInfo) -> BranchName:
-    """The name under which the manifest has the head of a branch, however it is called by now."""
+    """The name under which the manifest has the head of a branch, whatever its present name."""
     return MAIN if info.fork is None else BranchName(branch_parts(info.fork)[0])
 
 

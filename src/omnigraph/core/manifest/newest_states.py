@@ -91,7 +91,7 @@ class NewestStates:
         ]
 
     def _named(self, fork: str) -> tuple[tuple[BranchName, int], ...]:
-        """The name that a branch has by now, and its generation; nothing for what is no branch."""
+        """The present name and the generation of the branch that a fork is; empty if it is none."""
         later = self._renamed().get(fork)
         return branch_of_fork(fork) if later is None else (later,)
 
@@ -165,7 +165,7 @@ class NewestStates:
         }
 
     def find_incarnation(self, incarnation: str) -> BranchName | None:
-        """The name that a branch has by now; None when it is gone."""
+        """The present name of a branch; None when it is gone."""
         found = (name for name, info in self.branches().items() if info.incarnation == incarnation)
         return next(found, None)
 
@@ -241,7 +241,7 @@ class NewestStates:
         return None if fork is None else self._info(text, fork)
 
     def _info(self, text: str, fork: ForkInfo) -> BranchInfo:
-        """A branch as it is named by now."""
+        """The branch that a fork is, under its present name."""
         ((name, generation),) = self._named(text)
         info = branch_info(name, text, fork)
         if info.parent is not None and self._renamed():
@@ -379,7 +379,7 @@ class NewestStates:
         return (*chain, MAIN)
 
     def _parent(self, info: BranchInfo, name: BranchName) -> BranchInfo:
-        """The origin of a branch, by its fork: its name may be that of another one by now."""
+        """The origin of a branch, found by its fork: its name may now be that of another one."""
         parent = self._parent_fork(info)
         if parent is None:
             return self.branch(name)

@@ -53,7 +53,7 @@ def load_entities(
             pending.note_ends(ref, source, target)
         for item in items:
             pending.changes_of(ref).put_rows(_rows(item, known[ref]))
-    touched = {ref: pending.changes_of(ref).settle() for ref in by_type}
+    touched = {ref: pending.changes_of(ref).end_query() for ref in by_type}
     return {ref: count for ref, count in touched.items() if count}
 
 

@@ -60,7 +60,7 @@ class PendingChanges:
             wanted = {column: ids for column, named in ends.items() if named}
             self.changes_of(cascade.edge).delete_at_ends(wanted)
         self._cascades = {}
-        touched = {ref: changes.settle() for ref, changes in self._types.items()}
+        touched = {ref: changes.end_query() for ref, changes in self._types.items()}
         return {ref: count for ref, count in touched.items() if count}
 
     def _announce(

@@ -345,7 +345,7 @@ class TypeChanges:
 
     # -- the outcome -------------------------------------------------------------------------------
 
-    def settle(self) -> int:
+    def end_query(self) -> int:
         """End a query; returns how many different entities it has touched."""
         self.removed()
         parts = [ids for ids in self._touched if len(ids)]

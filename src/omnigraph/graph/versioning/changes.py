@@ -376,7 +376,7 @@ class ChangeFeed:
         return name == home or (name == place.branch and name not in self._repo.manifest.names())
 
     def _branch_of(self, place: Cursor) -> BranchName:
-        """The branch of a cursor, which may have another name by now."""
+        """The branch of a cursor; it may have been renamed since."""
         branch, missing = BranchName(place.branch), None
         self._authorizer.ask(Permission.READ, branch)
         try:

@@ -67,7 +67,7 @@ class IndexChecksums:
         return frozenset(found)
 
     def condemn(self, place: str, uuids: Collection[str], reason: str) -> None:
-        """Take note that segments cannot be used, and say so."""
+        """Note that segments cannot be used, and log a warning."""
         with self._lock:
             fresh = sorted(set(uuids) - self._damaged)
             self._damaged.update(fresh)

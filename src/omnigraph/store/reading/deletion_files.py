@@ -48,13 +48,13 @@ class KeptDeletions:
                 self._count -= len(last)
 
     def forget(self, place: str) -> None:
-        """Let go of the files of a fork that was dropped."""
+        """Drop what is held of the files of a fork that was dropped."""
         with self._lock:
             for name in [each for each in self._offsets if each.startswith(f"{place}/")]:
                 self._count -= len(self._offsets.pop(name))
 
     def clear(self) -> None:
-        """Let go of all of them."""
+        """Drop everything that is held."""
         with self._lock:
             self._offsets.clear()
             self._count = 0
