@@ -182,7 +182,7 @@ class CopyPlanner:
         return any(used.needs(path) for path in asked)
 
     def _are_forks_there(self) -> bool:
-        """True if every fork of the plan is still there: the versions of a lost one name no files."""
+        """True if every fork of the plan is there: the versions of a lost one name no files."""
         for path in {path for path, _ in self._kept}:
             planned = {fork for table, fork in self._kept if table == path} - {None}
             if not planned <= set(self._repo.tables.fork_names(path)):
