@@ -266,6 +266,25 @@ def test_a_stream_that_appends_is_refused_without_its_checkpoint_if_more_came_me
         stream.run()
 
 
+def test_all_violations_of_a_batch_reach_the_user_of_a_stream(
+    graph: og.Graph, local: HeldSession, tmp_path: Path
+) -> None:
+    stream = FileStream(graph, local.session, tmp_path)
+    stream.add("1.json", ("s1", -1), ("s2", 2), ("s3", 151))
+    with pytest.raises(Exception, match="2 violations; nothing was written") as caught:
+        stream.run()
+    assert "Person.age of 's3': 151 is outside of 0..150" in str(caught.value)
+    found = og.spark_error(caught.value)
+    assert isinstance(found, og.errors.ConstraintViolated)
+    assert [each["id"] for each in found.violations] == ["s1", "s3"]
+    assert graph.snapshot().counts["node:Person"] == 3
+    # Whoever calls the sink in a function of their own gets the error with its details.
+    frame = local.session.createDataFrame([("s4", -1)], "name string, age int")
+    with pytest.raises(og.errors.ConstraintViolated) as refused:
+        graph.stream_sink("Person", stream="own")(frame, 0)
+    assert [each["id"] for each in refused.value.violations] == ["s4"]
+
+
 def test_a_stream_goes_over_its_batches_again_and_nothing_changes_back(
     graph: og.Graph, local: HeldSession, tmp_path: Path
 ) -> None:

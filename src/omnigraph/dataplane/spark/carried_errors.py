@@ -16,12 +16,16 @@ from typing import Final
 
 from omnigraph.core.storage_errors import public
 from omnigraph.dataplane.spark.failures import format_error, out_of_memory, task_error
-from omnigraph.errors import CLASS_OF, Code, ConstraintViolated, GraphError, Internal
+from omnigraph.errors import Code, ConstraintViolated, GraphError, Internal
 from omnigraph.store.failures import StorageFailure
 
 _MARK: Final = "omnigraph-error:"
 _PACKED: Final = re.compile(re.escape(f"[{_MARK}") + r"([A-Za-z0-9+/=\s]+)\]")
 _CELL_CHARS_MAX: Final = 60
+_OTHERS_OF_WRITE: Final = (
+    ".option('violations_file', path) writes all of them, .option('violations_max', number) shows "
+    "more"
+)
 
 
 def spark_error(error: BaseException) -> GraphError | None:
@@ -53,13 +57,21 @@ def spark_error(error: BaseException) -> GraphError | None:
 
 
 @contextmanager
-def carried_errors(violations_file: str | None = None) -> Iterator[None]:
-    """Raise errors of a block as texts that carry all their details."""
+def carried_errors(
+    violations_file: str | None = None, *, others: str = _OTHERS_OF_WRITE
+) -> Iterator[None]:
+    """Raise errors of a block with texts that carry all their details.
+
+    Args:
+        violations_file: The file that has all violations.
+        others: How to get those that the error does not list, if there is no such file.
+    """
     try:
         yield
     except (GraphError, StorageFailure, MemoryError) as error:
         known = as_error(error)
-        raise CLASS_OF[known.code](known.code, _text(known, violations_file)) from error
+        text = _text(known, violations_file, others)
+        raise GraphError.from_json({**known.to_json(), "message": text}) from error
 
 
 def as_error(error: BaseException) -> GraphError:
@@ -73,15 +85,15 @@ def as_error(error: BaseException) -> GraphError:
     return Internal(Code.INTERNAL, f"{type(error).__name__}: {error}")
 
 
-def _text(error: GraphError, violations_file: str | None) -> str:
+def _text(error: GraphError, violations_file: str | None, others: str) -> str:
     text = str(error)
     if isinstance(error, ConstraintViolated):
-        text = _table(error, violations_file)
+        text = _table(error, violations_file, others)
     packed = zlib.compress(json.dumps(error.to_json()).encode(), 9)
     return f"{text}\n[{_MARK}{base64.b64encode(packed).decode()}]"
 
 
-def _table(error: ConstraintViolated, violations_file: str | None) -> str:
+def _table(error: ConstraintViolated, violations_file: str | None, others: str) -> str:
     """All violations that are known, one per line, and where the others are."""
     shown = error.violations
     total = error.details.get("total")
@@ -97,10 +109,7 @@ def _table(error: ConstraintViolated, violations_file: str | None) -> str:
     if violations_file is not None:
         head += f"; all of them are in {violations_file}"
     elif count > len(shown):
-        lines.append(
-            f"… and {count - len(shown):,} more: .option('violations_file', path) writes all of "
-            "them, .option('violations_max', number) shows more"
-        )
+        lines.append(f"… and {count - len(shown):,} more: {others}")
     return "\n".join([head, *lines])
 
 

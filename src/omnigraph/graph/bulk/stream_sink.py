@@ -8,6 +8,7 @@ from typing import Any, Final
 from omnigraph.core.repository import OpenMode, Repository, components
 from omnigraph.dataplane.load.request import LoadRequest, StreamBatch
 from omnigraph.dataplane.load.stream import check_stream_name
+from omnigraph.dataplane.spark.carried_errors import carried_errors
 from omnigraph.embed.source import Embeddings
 from omnigraph.graph.bulk.bulk import Bulk, Execution
 from omnigraph.store.root import Root
@@ -15,6 +16,7 @@ from omnigraph.types import BranchName, LoadMode
 
 # The properties of the thread that runs a batch, in Spark's own words.
 _QUERY_ID: Final = "sql.streaming.queryId"
+_OTHERS: Final = "load the rows of the batch with graph.load(..., violations_file=path)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +48,10 @@ class StreamSink:
 
     def __call__(self, frame: Any, batch: int) -> None:
         """Load one batch, unless it was loaded before."""
+        with carried_errors(others=_OTHERS):
+            self._load(frame, batch)
+
+    def _load(self, frame: Any, batch: int) -> None:
         repo, terms = self._opened(), self._terms
         request = LoadRequest(
             catalog=repo.schema(repo.snapshot(terms.branch)).catalog,
