@@ -308,9 +308,8 @@ class TableMerge:
         merge base, and of a side that does not break a rule may be the same.
         """
         here = _valid(outcome.keys.column(OURS))
-        rows = np.array(
-            [row for row in outcome.take.tolist() if row in outcome.doubtful and here[row]]
-        )
+        rows = np.intersect1d(outcome.take, np.array([*outcome.doubtful], np.int64))
+        rows = rows[here[rows]]
         if not len(rows):
             return False
         keys = outcome.keys.take(pa.array(rows))
