@@ -101,6 +101,7 @@ _DAMAGE: Final = (
     "invalid format",
     "file size is too small",
     "invalid range",
+    "arrow file does not contain",
     # Columns are named after the schema of the graph, which the table was made for.
     "no field named",
 )

@@ -209,6 +209,36 @@ def test_lineage_that_cannot_be_read_ends_the_migration_before_the_stamp(
     assert before[STAMP.encode()] == b"3"
 
 
+def test_a_graph_whose_newest_state_is_missing_is_not_taken_over(original: Path) -> None:
+    versions = original / MANIFEST / "_versions"
+    newest = min(versions.glob("*.manifest"))  # names count down
+    newest.unlink()
+    before = files(original)
+    with pytest.raises(Corrupt, match="newest version of branch 'main' is missing") as caught:
+        og.open(original)
+    assert caught.value.details["path"] == f"{MANIFEST}/_versions/{newest.name}"
+    assert files(original) == before
+
+
+def test_a_missing_version_of_a_table_ends_the_migration_with_its_name(third: Path) -> None:
+    place = third / "edges"
+    (table,) = place.iterdir()
+    newest = min((table / "_versions").glob("*.manifest"))
+    newest.unlink()
+    with pytest.raises(Corrupt) as caught:
+        og.open(third)
+    assert str(caught.value.details["path"]).endswith(newest.name)
+
+
+def test_a_damaged_deletion_file_is_damage(tmp_path: Path) -> None:
+    make_original(tmp_path, 4)
+    for file in (tmp_path / MANIFEST / "_deletions").iterdir():
+        file.write_bytes(file.read_bytes()[:-10])
+    for mode in ("r", "rw"):
+        with pytest.raises(Corrupt):
+            og.open(tmp_path, mode)
+
+
 def test_the_lineage_of_a_branch_that_is_missing_is_not_an_empty_one(third: Path) -> None:
     lance.dataset(third / "_graph_commits.lance").branches.delete("feature")
     with og.open(third) as graph:

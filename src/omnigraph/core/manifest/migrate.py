@@ -29,6 +29,7 @@ from omnigraph.core.failpoints import Fp, guarded
 from omnigraph.core.layout import MANIFEST, ORIGINAL_RUNS, branch_parts, table_key
 from omnigraph.core.manifest.branch_info import BranchInfo
 from omnigraph.core.manifest.formats import ManifestFormat, format_of, unreadable_original
+from omnigraph.core.manifest.lost_head import lost_head
 from omnigraph.core.manifest.manifest import Manifest
 from omnigraph.core.manifest.original_formats import OriginalCommit, Originals
 from omnigraph.core.schema.arrow_types import table_schema
@@ -70,9 +71,13 @@ class Migration:
 
         Raises:
             Conflict: HEAD_CONTENTION, when others were faster again and again.
+            Corrupt: The newest version of the manifest is missing, or of a table.
         """
         if self._manifest.format(branch).is_current:
             return False
+        lost_state = lost_head(self._tables, self._manifest.snapshot(branch))
+        if lost_state is not None:
+            raise lost_state.error()
         lost = 0
         while lost < tuning.active.migration_attempts_max:
             info = self._manifest.branch(branch)
@@ -183,7 +188,12 @@ class Migration:
             pin = snapshot.tables.get(key)
             if pin is None:
                 raise unreadable_original(f"there is no table of {key}", table_key=key)
-            stored = self._tables.open(pin.store_pin).schema
+            try:
+                stored = self._tables.open(pin.store_pin).schema
+            except StorageFailure as failure:
+                if failure.kind is not FailureKind.NOT_FOUND:
+                    raise
+                raise self._manifest.missing_table(pin.store_pin, key) from failure
             wanted = {field.name: field.type for field in table_schema(entity)}
             if {field.name: field.type for field in stored} != wanted:
                 reason = f"the columns of {key} are not those of its schema"
