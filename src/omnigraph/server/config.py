@@ -190,7 +190,10 @@ def read_config(path: str | os.PathLike[str]) -> dict[str, Any]:
     jwt = found.get("jwt")
     if isinstance(jwt, dict) and isinstance(jwt.get("key_file"), str):
         found["jwt"] = {**jwt, "key_file": str(here / jwt["key_file"])}
-    found["load_prefixes"] = tuple(map(str, raw.get("load_prefixes") or ()))
+    prefixes = map(str, raw.get("load_prefixes") or ())
+    found["load_prefixes"] = tuple(
+        each if "://" in each else os.path.abspath(here / each) for each in prefixes
+    )
     found["budgets"] = budgets(raw.get("budgets") or {}, str(place))
     return found
 
