@@ -14,6 +14,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.errors import InvalidInput
+from omnigraph.policy.authorization import AccessRequest, Permission
 from omnigraph.runtime.clock import ManualClock
 from omnigraph.server.auth import digest
 from omnigraph.server.config import ServerConfig, read_config
@@ -95,6 +96,13 @@ def test_the_keys_of_a_provider_lie_beside_the_configuration(tmp_path: Path) -> 
     assert read.jwt["key_file"] == str(tmp_path / "key")
     with pytest.raises(InvalidInput, match="keys of the identity provider cannot be read"):
         Server(read)
+
+
+def test_prefixes_of_loads_lie_beside_the_configuration(tmp_path: Path) -> None:
+    place = tmp_path / "server.yaml"
+    place.write_text("graphs: {g: g.omni}\nload_prefixes: [inbox, 's3://bucket/in', /in]\n")
+    found = read_config(place)["load_prefixes"]
+    assert found == (str(tmp_path / "inbox"), "s3://bucket/in", "/in")
 
 
 class Provider(BaseHTTPRequestHandler):
@@ -302,6 +310,32 @@ def test_jobs_are_done_kept_and_expire(tmp_path: Path) -> None:
         assert send(served, "DELETE", second)[0] == 200
         assert json.loads(send(served, "GET", second)[2])["status"] == "cancelled"
         assert send(served, "GET", f"{G}/jobs/01ARZ3NDEKTSV4RRFFQ69G5FAV")[0] == 404
+
+
+def test_a_link_gives_what_the_actor_of_its_job_may_have(tmp_path: Path) -> None:
+    class Asked:
+        """A policy that remembers who was to be let in where."""
+
+        def __init__(self) -> None:
+            self.seen: list[tuple[str | None, Permission, str | None]] = []
+
+        def authorise(self, request: AccessRequest) -> None:
+            self.seen.append((request.actor, request.action, request.branch))
+
+    policy = Asked()
+    write_tokens(tmp_path / "tokens.json", ada="")
+    ada = as_actor("ada")
+    config = config_of(tmp_path, jobs=tmp_path / "jobs", tokens=tmp_path / "tokens.json")
+    with serving(config, policy=policy) as served:
+        asked = {"kind": "export", "branch": "main"}
+        path = send(served, "POST", f"{G}/jobs", asked, **ada)[1]["location"]
+        job = until(
+            lambda: (shown := json.loads(send(served, "GET", path, **ada)[2]))["parts"] and shown
+        )
+        policy.seen.clear()
+        assert send(served, "GET", job["parts"][0]["url"])[0] == 200
+        assert policy.seen == [("ada", Permission.EXPORT, "main")]
+        assert send(served, "GET", f"{path}x/parts/y?expires=1&signature=z")[0] == 404
 
 
 def test_a_merge_as_a_job_settles_its_conflicts(tmp_path: Path) -> None:

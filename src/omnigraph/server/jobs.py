@@ -154,13 +154,18 @@ class Jobs:
             NotFound: There is none of this id.
             Gone: It has expired.
         """
-        job = self._records.read(job_id)
-        if job is None or job.graph_id != graph_id:
+        job = self.known(graph_id, job_id)
+        if job is None:
             raise NotFound(Code.NOT_FOUND, f"there is no job {job_id[:40]}")
         if self._is_expired(job):
             self._remove_parts(job)
             raise Gone(Code.GONE, f"job {job_id} has expired; start it again", job=job_id)
         return job
+
+    def known(self, graph_id: str, job_id: str) -> ServerJob | None:
+        """One job, also if it has expired; None if there is none of this id."""
+        job = self._records.read(job_id)
+        return None if job is None or job.graph_id != graph_id else job
 
     def delete(self, job: ServerJob) -> None:
         """End a job, and remove what it made. The server that runs it is notified."""
@@ -281,6 +286,11 @@ def _asked(terms: Mapping[str, Any]) -> dict[str, Any]:
 # -- routes ----------------------------------------------------------------------------------------
 
 
+def _asked_branch(job: ServerJob) -> str | None:
+    branch: str | None = job.terms.get("asked_branch")
+    return branch
+
+
 def _jobs(call: RouteCall) -> Jobs:
     found = call.server.jobs
     if not isinstance(found, Jobs):
@@ -355,9 +365,13 @@ def delete(call: RouteCall) -> Reply:
 
 def part(call: RouteCall) -> Streamed:
     """Send a part of an export, by its signed link."""
-    call.server.authorise(call.actor, Permission.EXPORT)
     jobs = _jobs(call)
-    job = jobs.get(call.served.entry.id, call.path["job_id"])
+    place = call.served.entry.id, call.path["job_id"]
+    known = jobs.known(*place)
+    # The link stands for the actor of the job, who may have lost the permission since.
+    actor, branch = (call.actor, None) if known is None else (known.actor, _asked_branch(known))
+    call.server.authorise(actor, Permission.EXPORT, branch=branch)
+    job = jobs.get(*place)
     name = call.path["part"]
     terms: PartTerms = call.terms
     file = jobs.parts.file(job, name, terms.expires, terms.signature)
