@@ -56,8 +56,9 @@ def create_graph(
     claims: Claims,
     clock: Clock,
     ids: Ids,
+    actor: str | None = None,
 ) -> None:
-    """Make a graph with this schema; refuse if there is one."""
+    """Make a graph with this schema, on behalf of an actor; refuse if there is one."""
     if root.is_local and "?" in root.uri:
         # Lance takes what follows for the query of a URL when it looks for the trunk of a fork.
         text = f"branches cannot be written under {root.uri!r}: choose a path without '?'"
@@ -86,7 +87,7 @@ def create_graph(
                 id=CommitId(ids.new()),
                 parent_id=None,
                 branch=MAIN,
-                actor=None,
+                actor=actor,
                 created_at=clock.now_us(),
                 kind="init",
             )

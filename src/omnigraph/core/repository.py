@@ -163,11 +163,13 @@ class Repository(RepositoryReader):
     # -- opening -----------------------------------------------------------------------------------
 
     @classmethod
-    def init(cls, root: Root, schema: AcceptedSchema, parts: Components) -> Repository:
-        """Make a new graph, or refuse if one is there."""
+    def init(
+        cls, root: Root, schema: AcceptedSchema, parts: Components, actor: str | None = None
+    ) -> Repository:
+        """Make a new graph on behalf of an actor, or refuse if one is there."""
         with storage_errors():
             claims = open_claims(parts.objects, parts.clock, parts.ids, LIVE_OPERATIONS)
-            create_graph(root, schema, parts.tables, claims, parts.clock, parts.ids)
+            create_graph(root, schema, parts.tables, claims, parts.clock, parts.ids, actor)
         return cls.open(root, parts, OpenMode.READ_WRITE)
 
     @classmethod

@@ -64,7 +64,7 @@ def init(
     text, origin = schema_text(schema)
     accepted = AcceptedSchema(catalog=compile_schema(text, origin), text=text)
     root = graph_root(uri, storage_options)
-    repo = Repository.init(root, accepted, components(root))
+    repo = Repository.init(root, accepted, components(root), actor)
     return _graph(repo, actor, embedder, settings, policy)
 
 
