@@ -92,13 +92,17 @@ def _environment(env: dict[str, str]) -> Iterator[None]:
         yield
 
 
+def program() -> Path:
+    """The installed command."""
+    return Path(sys.executable).with_name("omnigraph")
+
+
 def process(
     *arguments: str | Path, cwd: Path, stdin: bytes = b"", **env: str
 ) -> subprocess.CompletedProcess[bytes]:
     """Run the installed command in a process of its own, with a bare environment."""
-    command = Path(sys.executable).with_name("omnigraph")
     return subprocess.run(
-        [command, *arguments],
+        [program(), *arguments],
         cwd=cwd,
         input=stdin,
         env={"PATH": os.environ.get("PATH", ""), "COLUMNS": "80", **env},

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import signal
+import subprocess
 from pathlib import Path
 
 import pytest
 
 import omnigraph as og
-from tests.cli.support import SCHEMA, invoke
+from tests.cli.support import SCHEMA, invoke, program
 
 FILES = SCHEMA + "node File { path: String @key  content: Blob? }\n"
 
@@ -82,6 +84,19 @@ def test_the_feed_is_read_page_by_page_and_followed(stored: Path) -> None:
     assert last["resume_cursor"]
     assert last["snapshot_commit_id"]
     assert invoke("changes", "poll", stored, "--op", "grow").exit_code == 1
+
+
+def test_to_interrupt_a_feed_is_how_it_ends(stored: Path) -> None:
+    with subprocess.Popen(
+        [program(), "changes", "follow", stored, "--start", "beginning"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    ) as following:
+        assert following.stdout is not None
+        assert following.stdout.readline().startswith(b"commit ")
+        following.send_signal(signal.SIGINT)
+        _, said = following.communicate(timeout=120)
+    assert (following.returncode, said) == (0, b"")
 
 
 def test_a_snapshot_counts_entities(stored: Path) -> None:

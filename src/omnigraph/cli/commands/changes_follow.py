@@ -1,6 +1,7 @@
 """`omnigraph changes follow`: prints changes as they are committed."""
 
 import sys
+from contextlib import suppress
 from typing import Annotated
 
 from omnigraph.cli import render
@@ -40,7 +41,8 @@ def changes_follow(
     as_json: Json = False,
 ) -> Status:
     """Print changes as they are committed, until it is interrupted; --json prints a page a line."""
-    with target.open("r") as graph:
+    # To interrupt it is how it ends.
+    with target.open("r") as graph, suppress(KeyboardInterrupt):
         found = graph.changes.follow(
             cursor,
             branch=target.branch if cursor else target.on,
