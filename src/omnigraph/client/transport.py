@@ -226,9 +226,18 @@ class HttpTransport:
             yield response
             is_whole = response.isclosed() and not response.will_close
         except (OSError, http.client.HTTPException) as error:
-            raise _unreachable(error, method) from error
+            raise self._unreachable(error, method) from error
         finally:
             self._give_back(connection, is_whole)
+
+    def _unreachable(self, error: Exception, method: str) -> Unavailable:
+        effect = Effect.NONE if method in ("GET", "HEAD") else Effect.UNKNOWN
+        if isinstance(error, ConnectionRefusedError):
+            effect = Effect.NONE
+        server = self._host if self._port is None else f"{self._host}:{self._port}"
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        text = f"the server {server} cannot be reached: {reason}"
+        return Unavailable(Code.UNAVAILABLE, text, effect=effect.value)
 
     def _exchange(
         self,
@@ -301,14 +310,6 @@ def error_of(answer: HttpAnswer) -> GraphError:
     text = str(body.get("error") or f"the server answered with status {answer.status}")
     code = _CODE_OF.get(answer.status, Code.INTERNAL)
     return CLASS_OF[code](code, text)
-
-
-def _unreachable(error: Exception, method: str) -> Unavailable:
-    effect = Effect.NONE if method in ("GET", "HEAD") else Effect.UNKNOWN
-    if isinstance(error, ConnectionRefusedError):
-        effect = Effect.NONE
-    text = f"the server cannot be reached: {str(error) or type(error).__name__}"
-    return Unavailable(Code.UNAVAILABLE, text, effect=effect.value)
 
 
 def segment(text: str) -> str:
