@@ -11,7 +11,14 @@ from pathlib import Path
 import pytest
 
 from omnigraph.cli.commands.completion import completion_table
-from omnigraph.cli.completing import ASKED, completions, remember, words_of, write_table
+from omnigraph.cli.completing import (
+    ASKED,
+    completions,
+    remember,
+    remember_places,
+    words_of,
+    write_table,
+)
 from omnigraph.cli.main import app
 from tests.cli.support import SCHEMA, invoke, process
 
@@ -25,8 +32,11 @@ def table() -> dict[str, object]:
 def cache(tmp_path: Path, table: dict[str, object]) -> Path:
     folder = tmp_path / "cache" / "names"
     write_table(folder, table)
-    names = {"branch": ["main", "draft", "agent/42"], "type": ["Person", "Knows"]}
+    names = {"branch": ["main", "draft", "agent/42"], "tag": ["v1"], "type": ["Person", "Knows"]}
     remember(folder, "people.omni", names, are_all=True)
+    remember(folder, "https://example.com/graphs/people", {"branch": ["far"]}, are_all=True)
+    places = {"servers": {"prod": "https://example.com"}, "profiles": {"work": "people.omni"}}
+    remember_places(folder, {**places, "default": "people.omni"})
     return folder
 
 
@@ -51,6 +61,14 @@ def cache(tmp_path: Path, table: dict[str, object]) -> Path:
         ("omnigraph query --store=people.omni -b m", ["main"]),
         ("omnigraph query --query=peo", [":files"]),
         ("omnigraph query --nothing=d", []),
+        ("omnigraph diff people.omni v", ["v1"]),
+        ("omnigraph query people.omni --at m", ["main"]),
+        ("omnigraph query --profile wo", ["work"]),
+        ("omnigraph query --server pr", ["prod"]),
+        ("omnigraph query --profile work -b dr", ["draft"]),
+        ("omnigraph query --server prod --graph people -b fa", ["far"]),
+        ("omnigraph query --server=https://example.com --graph=people -b fa", ["far"]),
+        ("omnigraph query -b dr", ["draft"]),
     ],
 )
 def test_words_fit_their_place(
@@ -74,9 +92,10 @@ def test_commands_leave_names_for_completion(
     for line, expected in (
         ("omnigraph query people.omni -b dr", "draft\n"),
         ("omnigraph export people.omni -t P", "Person\n"),
-        ("omnigraph query people.omni@dr", "draft\n"),
+        ("omnigraph query people.omni@dr", "@draft\n"),
+        ("omnigraph query people.omni --branch=dr", "draft\n"),
     ):
-        answer = process(ASKED, "bash", line, cwd=tmp_path, **home)  # type: ignore[arg-type]
+        answer = process(ASKED, "bash", line, "@=:", cwd=tmp_path, **home)  # type: ignore[arg-type]
         assert answer.stdout.decode() == expected, line
     assert invoke("branch", "delete", "people.omni", "draft", **home).exit_code == 0  # type: ignore[arg-type]
     answer = process(ASKED, "zsh", "omnigraph query people.omni -b dr", cwd=tmp_path, **home)  # type: ignore[arg-type]

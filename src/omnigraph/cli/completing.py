@@ -1,8 +1,9 @@
 """Completion of a command line in a shell, from files of the cache and never from a graph.
 
-Two kinds of files in the folder of caches are read: the commands with their options, which
-`omnigraph completion` writes, and the names of each graph that commands have met. It imports
-nothing but the standard library, since every key press starts a process.
+Three kinds of files in the folder of caches are read: the commands with their options, which
+`omnigraph completion` writes, the names of each graph that commands have met, and the places that
+the configuration named then. It imports nothing but the standard library, since every key press
+starts a process.
 """
 
 from __future__ import annotations
@@ -20,22 +21,26 @@ FILES: Final = ":files"
 _HOME: Final = "OMNIGRAPH_HOME"
 _RECENT_GRAPHS_MAX: Final = 20
 _KINDS: Final = ("branch", "tag", "type")
-# Characters at which bash breaks words, so that it completes only what stands behind the last one.
-_BREAKS: Final = "@:="
+# A branch or a tag.
+_REVISION: Final = "revision"
+_PLACES: Final = "places.json"
 
 
 def answer(arguments: Sequence[str]) -> int:
     """Print the words that fit, one a line; `:files` asks the shell for files.
 
     Args:
-        arguments: The shell, the line up to the cursor.
+        arguments: The shell, the line up to the cursor, and the characters at which the shell
+            breaks words: bash completes only what stands behind the last one.
     """
-    shell, line = (*arguments, "", "")[:2]
+    _, line, breaks = (*arguments, "", "", "")[:3]
     folder = cache_folder(os.environ)
     commands = _read(folder / "commands.json")
     found = completions(words_of(line)[1:], commands, folder)
     last = words_of(line)[-1]
-    cut = max(last.rfind(mark) for mark in _BREAKS) + 1 if shell == "bash" else 0
+    # An @ is a word with what follows.
+    ends = (last.rfind(mark) + (mark != "@") for mark in "@:=" if mark in breaks and mark in last)
+    cut = max(ends, default=0)
     for word in found:
         sys.stdout.write((word if word == FILES else word[cut:]) + "\n")
     return 0
@@ -59,31 +64,34 @@ def completions(words: Sequence[str], commands: Mapping[str, Any], folder: Path)
         folder: The folder of caches.
     """
     place, given, waiting = commands, [], None
-    graph: str | None = None
+    naming: dict[str, str] = {}
     for word in words[:-1]:
         if waiting is not None:
-            graph = word if waiting.get("kind") == "graph" else graph
+            naming[waiting.get("kind", "")] = word
             waiting = None
         elif word.startswith("-"):
             name, has_value, value = word.partition("=")
             option = place.get("options", {}).get(name)
             if not has_value:
                 waiting = option if option and option["value"] else None
-            elif option and option.get("kind") == "graph":
-                graph = value
+            elif option:
+                naming[option.get("kind", "")] = value
         elif word in place.get("commands", {}):
             place = place["commands"][word]
         else:
             given.append(word)
     last = words[-1]
+    places = _read(folder / _PLACES)
+    graph = _graph(naming, places)
+    default = places.get("default")
     if waiting is not None:
-        return _named(waiting, last, graph or _first(given), folder)
+        return _named(waiting, last, graph or _first(given) or default, folder)
     if last.startswith("-"):
         options = place.get("options", {})
         name, has_value, value = last.partition("=")
         if not has_value or name not in options:
             return _fitting(last, options)
-        found = _named(options[name], value, graph or _first(given), folder)
+        found = _named(options[name], value, graph or _first(given) or default, folder)
         return [each if each == FILES else f"{name}={each}" for each in found]
     if below := place.get("commands"):
         return _fitting(last, below)
@@ -92,7 +100,29 @@ def completions(words: Sequence[str], commands: Mapping[str, Any], folder: Path)
     left = [each for each in arguments if not (graph and each.get("kind") == "graph")]
     if len(given) >= len(left):
         return [FILES]
-    return _named(left[len(given)], last, graph or _first(given), folder)
+    return _named(left[len(given)], last, graph or _first(given) or default, folder)
+
+
+def _graph(naming: Mapping[str, str], places: Mapping[str, Any]) -> str | None:
+    """The address of the graph that options name."""
+    if "graph" in naming:
+        return naming["graph"]
+    if "server" in naming:
+        url = places.get("servers", {}).get(naming["server"], naming["server"])
+        return f"{url}/graphs/{naming.get('graph_id', '')}"
+    found: str | None = places.get("profiles", {}).get(naming.get("profile"))
+    return found
+
+
+def remember_places(folder: Path, places: Mapping[str, Any]) -> None:
+    """Keep the places that the configuration names.
+
+    Args:
+        folder: The folder of caches.
+        places: `servers` and `profiles`, each with addresses by name, and the `default` graph.
+    """
+    if _read(folder / _PLACES) != places:
+        _write(folder / _PLACES, places)
 
 
 def remember(
@@ -142,9 +172,12 @@ def _named(what: Mapping[str, Any], word: str, graph: str | None, folder: Path) 
             return _fitting(word, [f"{address}@{name}" for name in branches])
         recent = _fitting(word, _read(folder / "recent.json").get("graphs", []))
         return [*recent, FILES]
-    if kind in _KINDS:
+    if kind in ("profile", "server"):
+        return _fitting(word, _read(folder / _PLACES).get(f"{kind}s", {}))
+    if kind in _KINDS or kind == _REVISION:
         known = {} if graph is None else _read(_path(folder, graph.partition("@")[0]))
-        return _fitting(word, known.get(str(kind), []))
+        kinds = ("branch", "tag") if kind == _REVISION else (str(kind),)
+        return _fitting(word, [name for each in kinds for name in known.get(each, [])])
     return [FILES] if kind == "file" else []
 
 

@@ -12,7 +12,7 @@ import omnigraph as og
 from omnigraph.cli import environment, render
 from omnigraph.cli.addresses import AddressUnusable, GraphAddress, GraphWords, resolve
 from omnigraph.cli.addressing import given_words
-from omnigraph.cli.completing import cache_folder, remember
+from omnigraph.cli.completing import cache_folder, remember, remember_places
 from omnigraph.cli.config import Config
 from omnigraph.cli.credentials import token_for
 from omnigraph.cli.parameters import Exit, UsageError
@@ -141,6 +141,24 @@ class Target:
             render.err().message((f"omnigraph {self.command} → {self.uri}{on}{origin}", "dim"))
 
 
+def _remember_places(config: Config) -> None:
+    """Keep what the configuration names for completion in shells."""
+    if not (config.servers or config.profiles or config.defaults.is_named):
+        return
+    places: dict[str, Any] = {"servers": dict(config.servers), "profiles": {}}
+    for name, place in (*config.profiles.items(), (None, config.defaults)):
+        if place.server is not None and place.graph is not None:
+            url = config.servers.get(place.server, place.server)
+            uri = f"{url}/graphs/{place.graph}"
+        else:
+            uri = place.store or ""
+        if name is None:
+            places["default"] = uri
+        else:
+            places["profiles"][name] = uri
+    remember_places(cache_folder(environment.variables()), places)
+
+
 def _agreed(question: str) -> bool:
     """Ask on the terminal; anything but yes is no."""
     sys.stderr.write(f"{question} [y/N]: ")
@@ -202,6 +220,7 @@ def target_of(
     config = environment.config()
     for warning in config.warnings:
         render.err().line(("warning", "bold yellow"), f": {warning}")
+    _remember_places(config)
     try:
         address = resolve(given, config, environment.profile(), branches=branches)
     except AddressUnusable as error:

@@ -13,15 +13,17 @@ from omnigraph.cli.parameters import Argument, CommandParameter
 _BASH: Final = f"""_omnigraph() {{
     local IFS=$'\\n' word
     COMPREPLY=()
-    for word in $(omnigraph {ASKED} bash "${{COMP_LINE:0:COMP_POINT}}" 2>/dev/null); do
+    for word in $(omnigraph {ASKED} bash "${{COMP_LINE:0:COMP_POINT}}" "$COMP_WORDBREAKS" \
+        2>/dev/null); do
         if [ "$word" = "{FILES}" ]; then
+            compopt -o filenames
             COMPREPLY+=($(compgen -f -- "${{COMP_WORDS[COMP_CWORD]}}"))
         else
             COMPREPLY+=("$word")
         fi
     done
 }}
-complete -o filenames -F _omnigraph omnigraph
+complete -F _omnigraph omnigraph
 """
 _ZSH: Final = f"""#compdef omnigraph
 _omnigraph() {{
@@ -57,13 +59,16 @@ _KINDS: Final = {
     "into": "branch",
     "against": "branch",
     "source": "branch",
-    "older": "branch",
-    "newer": "branch",
+    "older": "revision",
+    "newer": "revision",
     "types": "type",
     "type_name": "type",
-    "at": "tag",
-    "to": "tag",
-    "revision": "tag",
+    "at": "revision",
+    "to": "revision",
+    "revision": "revision",
+    "profile": "profile",
+    "server": "server",
+    "graph_id": "graph_id",
 }
 
 
