@@ -45,6 +45,12 @@ def run(*arguments: str, status: int = 0, **options: Any) -> str:
     return answer.stdout
 
 
+def test_the_actor_is_that_of_every_command(here: Path) -> None:
+    assert run("init", "--schema", "people.pg", "other.omni", "--as", "eve")
+    listed = json.loads(run("commit", "list", "other.omni", "--as", "bo", "--json=actor_id,kind"))
+    assert listed == [{"actor_id": "eve", "kind": "init"}]
+
+
 # -- queries ---------------------------------------------------------------------------------------
 
 

@@ -39,7 +39,7 @@ PROFILE_OPTION: Final = Option(
     "--profile", metavar="NAME", help="A profile of the configuration that names the graph."
 )
 ACTOR_OPTION: Final = Option(
-    "--as", "--actor", metavar="NAME", help="Who does it, for the history."
+    "--as", "--actor", metavar="NAME", help="Who does it; the history names them."
 )
 YES_OPTION: Final = Option("--yes", help="Do not ask before destructive work.")
 QUIET_OPTION: Final = Option("--quiet", help="Print results only.")
@@ -77,7 +77,7 @@ BRANCH: Final = (
         ],
     ),
 )
-WRITING: Final = (_parameter("actor", Annotated[str | None, ACTOR_OPTION]),)
+ACTOR: Final = _parameter("actor", Annotated[str | None, ACTOR_OPTION])
 DESTRUCTIVE: Final = (_parameter("yes", Annotated[bool, YES_OPTION], default=False),)
 QUIET: Final = (_parameter("quiet", Annotated[bool, QUIET_OPTION], default=False),)
 

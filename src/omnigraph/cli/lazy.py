@@ -12,13 +12,13 @@ from typing import Any, ClassVar, Final
 
 from omnigraph.cli import render
 from omnigraph.cli.addressing import (
+    ACTOR,
     BRANCH,
     DESTRUCTIVE,
     GRAPH,
     OPTIONS,
     OPTIONS_OF_DRAWING,
     QUIET,
-    WRITING,
     names_a_graph,
     settle_graph,
     with_fields,
@@ -145,7 +145,6 @@ class Addressing:
 
     Attributes:
         branch: It is about one branch.
-        writes: It makes commits, on behalf of an actor.
         destroys: It takes something away, so that it may have to ask.
         needs_graph: A server alone is not enough.
         draws: Its own `--graph` draws, so the graph on a server is `--graph-id`.
@@ -153,7 +152,6 @@ class Addressing:
     """
 
     branch: bool = False
-    writes: bool = False
     destroys: bool = False
     needs_graph: bool = True
     draws: bool = False
@@ -164,7 +162,7 @@ class Addressing:
         return [
             *(OPTIONS_OF_DRAWING if self.draws else OPTIONS),
             *(BRANCH if self.branch else ()),
-            *(WRITING if self.writes else ()),
+            ACTOR,
             *(DESTRUCTIVE if self.destroys else ()),
             *QUIET,
         ]
@@ -182,6 +180,8 @@ class Command:
         self.help = inspect.getdoc(body) or ""
         self._has_target = _TARGET in signature.parameters
         added = words.parameters() if self._has_target else []
+        # What the command takes by the same name is another thing, such as a filter.
+        added = [each for each in added if each.name not in signature.parameters]
         own = [each for each in signature.parameters.values() if each.name != _TARGET]
         chosen = JSON_FIELDS if any(each.name == "as_json" for each in own) else ()
         self._groups: dict[str, Any] = {
@@ -265,7 +265,6 @@ def _parts(parameter: inspect.Parameter) -> list[inspect.Parameter]:
 def command(
     *shown: str,
     branch: bool = False,
-    writes: bool = False,
     destroys: bool = False,
     needs_graph: bool = True,
     draws: bool = False,
@@ -280,7 +279,6 @@ def command(
     Args:
         shown: Examples that stand below the help.
         branch: The command is about one branch of its target.
-        writes: It makes commits, on behalf of an actor.
         destroys: It takes something away, so that it may have to ask.
         needs_graph: A server alone is not enough as a target.
         draws: Its own `--graph` draws.
@@ -288,7 +286,6 @@ def command(
     """
     words = Addressing(
         branch=branch,
-        writes=writes,
         destroys=destroys,
         needs_graph=needs_graph,
         draws=draws,

@@ -14,7 +14,6 @@ from omnigraph.cli.targets import Target
 @command(
     "omnigraph branch create people.omni agent/42",
     "omnigraph branch create people.omni fix --from main --at main~3",
-    writes=True,
 )
 def branch_create(
     target: Target,

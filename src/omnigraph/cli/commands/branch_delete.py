@@ -10,7 +10,7 @@ from omnigraph.cli.parameters import Argument, Option
 from omnigraph.cli.targets import Target
 
 
-@command("omnigraph branch delete people.omni agent/42", writes=True, destroys=True)
+@command("omnigraph branch delete people.omni agent/42", destroys=True)
 def branch_delete(
     target: Target,
     name: Annotated[str, Argument(metavar="NAME", help="The name of the branch.")],

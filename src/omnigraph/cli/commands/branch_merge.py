@@ -38,7 +38,6 @@ Resolutions = Annotated[
     "omnigraph branch merge people.omni agent/42",
     "omnigraph branch merge people.omni agent/42 --into main --dry-run --resolutions c.jsonl",
     "omnigraph branch merge people.omni agent/42 --resolve theirs --delete-branch",
-    writes=True,
     destroys=True,
 )
 def branch_merge(

@@ -10,7 +10,7 @@ from omnigraph.cli.parameters import Argument
 from omnigraph.cli.targets import Target
 
 
-@command("omnigraph branch rename people.omni draft agent/42", writes=True)
+@command("omnigraph branch rename people.omni draft agent/42")
 def branch_rename(
     target: Target,
     name: Annotated[str, Argument(metavar="NAME", help="The name that it has.")],

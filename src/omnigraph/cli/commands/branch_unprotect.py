@@ -10,7 +10,7 @@ from omnigraph.cli.parameters import Argument
 from omnigraph.cli.targets import Target
 
 
-@command("omnigraph branch unprotect people.omni release", writes=True)
+@command("omnigraph branch unprotect people.omni release")
 def branch_unprotect(
     target: Target,
     name: Annotated[str, Argument(metavar="NAME", help="The branch.")],

@@ -26,7 +26,6 @@ SetAside = Annotated[bool, Option("--set-aside", help="Old files that were set a
 @command(
     "omnigraph cleanup people.omni --keep 10 --older-than 30d",
     "omnigraph cleanup people.omni --keep 10 --older-than 30d --yes",
-    writes=True,
     destroys=True,
 )
 def cleanup(

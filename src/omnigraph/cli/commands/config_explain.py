@@ -12,7 +12,6 @@ from omnigraph.cli.targets import Target
     "omnigraph config explain",
     "omnigraph config explain --profile work",
     branch=True,
-    writes=True,
     needs_graph=False,
 )
 def config_explain(target: Target, as_json: Json = False) -> Status:

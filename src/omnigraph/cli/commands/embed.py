@@ -15,7 +15,6 @@ from omnigraph.cli.targets import Target
     "omnigraph embed people.omni",
     "omnigraph embed people.omni@draft --type Person --batch 1000",
     branch=True,
-    writes=True,
 )
 def embed(
     target: Target,

@@ -16,7 +16,7 @@ from omnigraph.cli.plain import counted
 from omnigraph.cli.targets import Target
 
 
-@command("omnigraph init --schema people.pg people.omni", writes=True)
+@command("omnigraph init --schema people.pg people.omni")
 def init(
     target: Target,
     schema: Annotated[

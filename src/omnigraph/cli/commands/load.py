@@ -47,7 +47,6 @@ Data = Annotated[
     "omnigraph load g.omni@review --from main -d 'new/*.gz' --mode merge -m 'new people'",
     "zcat dump.gz | omnigraph load people.omni -d - --mode append",
     branch=True,
-    writes=True,
     destroys=True,
 )
 def load(

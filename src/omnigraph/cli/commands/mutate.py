@@ -16,7 +16,6 @@ from omnigraph.cli.targets import Target
     "omnigraph mutate people.omni --query changes.gq rename -p old=Bo -p new=Bob",
     "omnigraph mutate people.omni@draft -e 'query q() { insert Person { name: \"Di\" } }'",
     branch=True,
-    writes=True,
 )
 def mutate(
     target: Target,

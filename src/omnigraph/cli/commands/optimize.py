@@ -8,7 +8,7 @@ from omnigraph.cli.plain import counted
 from omnigraph.cli.targets import Target
 
 
-@command("omnigraph optimize people.omni", branch=True, writes=True)
+@command("omnigraph optimize people.omni", branch=True)
 def optimize(
     target: Target,
     engine: Engine = "auto",

@@ -17,7 +17,6 @@ from omnigraph.cli.targets import Target
 @command(
     "omnigraph relocate people.omni",
     "omnigraph relocate --dry-run s3://bucket/people",
-    writes=True,
 )
 def relocate(
     target: Target,

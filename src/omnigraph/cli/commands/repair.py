@@ -16,7 +16,6 @@ Force = Annotated[bool, Option("--force", help="Publish tables whose rows were c
 @command(
     "omnigraph repair people.omni",
     "omnigraph repair people.omni --yes",
-    writes=True,
     destroys=True,
 )
 def repair(

@@ -16,7 +16,6 @@ from omnigraph.cli.targets import Target
     "omnigraph reset people.omni@draft draft~2",
     "omnigraph reset people.omni@draft v1 --dry-run",
     branch=True,
-    writes=True,
     destroys=True,
 )
 def reset(

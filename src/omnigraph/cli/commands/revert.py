@@ -20,7 +20,6 @@ from omnigraph.cli.targets import Target
     "omnigraph revert people.omni main~1 -m 'a mistake'",
     "omnigraph revert people.omni@draft 01J… --dry-run",
     branch=True,
-    writes=True,
 )
 def revert(
     target: Target,

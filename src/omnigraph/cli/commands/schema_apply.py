@@ -18,7 +18,6 @@ from omnigraph.cli.targets import Target
 @command(
     "omnigraph schema apply people.omni --schema people_v2.pg",
     branch=True,
-    writes=True,
     destroys=True,
 )
 def schema_apply(

@@ -15,7 +15,6 @@ from omnigraph.cli.targets import Target
     "omnigraph tag create people.omni v1 -m 'as published'",
     "omnigraph tag create people.omni v1 --at main~2 --force",
     branch=True,
-    writes=True,
 )
 def tag_create(
     target: Target,

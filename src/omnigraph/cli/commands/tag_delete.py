@@ -11,7 +11,7 @@ from omnigraph.cli.records import tag_record
 from omnigraph.cli.targets import Target
 
 
-@command("omnigraph tag delete people.omni v1", writes=True, destroys=True)
+@command("omnigraph tag delete people.omni v1", destroys=True)
 def tag_delete(
     target: Target,
     name: Annotated[str, Argument(metavar="NAME", help="The name of the tag.")],
