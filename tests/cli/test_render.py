@@ -12,6 +12,7 @@ import pytest
 from omnigraph.cli import render
 from omnigraph.cli.environment import wants_colour
 from omnigraph.cli.plain import Part, Screen, counted, visible
+from omnigraph.cli.results import show_rows
 from omnigraph.cli.terminal import Terminal
 from tests.cli.support import process
 
@@ -116,6 +117,21 @@ def test_a_table_on_a_narrow_terminal_stacks(monkeypatch: pytest.MonkeyPatch) ->
     assert shown == (
         "step\nfirst\n    short\nsecond\n    a note of several words\n    that takes some room"
     )
+
+
+def test_rows_of_a_query_have_all_their_columns_in_a_narrow_terminal(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("COLUMNS", "40")
+    stream = io.StringIO()
+    names = ("a rather long name", "another long name", "the last one")
+    rows = [dict.fromkeys(names, "v" * 30), dict.fromkeys(names, "w")]
+    show_rows(Terminal(stream), names, rows, "table")
+    heading, _, first, second, _ = ANSI.sub("", stream.getvalue()).splitlines()
+    assert heading.split("  ") == ["a rather lo…", "another lon…", "the last one"]
+    assert [len(each) for each in first.split()] == [12, 12, 12]
+    assert max(map(len, (heading, first, second))) <= 40
+    assert second.split() == ["w", "w", "w"]
 
 
 def test_text_cannot_steer_the_terminal() -> None:

@@ -105,16 +105,20 @@ def plain_row(row: Mapping[str, Any]) -> dict[str, JsonValue]:
     return {name: json_value(value) for name, value in row.items()}
 
 
-def fitted(headings: Sequence[str], rows: Sequence[Sequence[str]], width: int) -> list[list[str]]:
-    """Cells cut so that a table of them is not wider than so many characters, if that can be."""
-    widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
-    least = [max(_CELL_CHARS_MIN, len(heading)) for heading in headings]
-    while sum(widths) + _GAP_CHARS * (len(widths) - 1) > width:
-        most = max(range(len(widths)), key=lambda at: widths[at] - least[at])
-        if widths[most] <= least[most]:
-            break
-        widths[most] -= 1
-    return [[_cut(cell, most) for cell, most in zip(row, widths, strict=True)] for row in rows]
+def fitted(table: Sequence[Sequence[str]], width: int) -> list[list[str]]:
+    """A table, whose first row are headings, cut so that it is not wider than so many characters.
+
+    Values are cut first, then headings; what has very many columns stays too wide.
+    """
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    headings = [max(_CELL_CHARS_MIN, len(heading)) for heading in table[0]]
+    for least in (headings, [_CELL_CHARS_MIN] * len(widths)):
+        while sum(widths) + _GAP_CHARS * (len(widths) - 1) > width:
+            most = max(range(len(widths)), key=lambda at: widths[at] - least[at])
+            if widths[most] <= least[most]:
+                break
+            widths[most] -= 1
+    return [[_cut(cell, most) for cell, most in zip(row, widths, strict=True)] for row in table]
 
 
 def _show_table(screen: Screen, columns: Sequence[str], rows: Sequence[Mapping[str, Any]]) -> None:
@@ -123,7 +127,7 @@ def _show_table(screen: Screen, columns: Sequence[str], rows: Sequence[Mapping[s
         shown = [*rows[:_ROWS_AT_EACH_END], *rows[-_ROWS_AT_EACH_END:]] if is_long else rows
         cells = [[shown_value(row[name]) for name in columns] for row in shown]
         if screen.width is not None:
-            cells = fitted(columns, cells, screen.width)
+            columns, *cells = fitted([columns, *cells], screen.width)
         if is_long:
             middle = [f"… {len(rows) - 2 * _ROWS_AT_EACH_END:,} more", *([""] * (len(columns) - 1))]
             cells.insert(_ROWS_AT_EACH_END, middle)
