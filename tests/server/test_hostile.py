@@ -1,6 +1,7 @@
 """Hostile requests: typed answers, and the server goes on."""
 
 import json
+import select
 import socket
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -157,3 +158,14 @@ def test_clients_that_do_not_read_their_answers_stop_nobody(tmp_path: Path) -> N
         until(lambda: served.server.in_use["bulk"])
         assert names(served) == ["Ada"]
         assert send(served, "GET", f"{G}/export?types=Knows")[0] == 200
+
+
+def test_a_body_that_comes_byte_by_byte_is_refused(tmp_path: Path) -> None:
+    head = f"POST {G}/load/ndjson HTTP/1.1\r\nHost: x\r\nContent-Type: application/x-ndjson\r\n"
+    with serving(config_of(tmp_path, budgets={"body_idle_seconds": 1})) as served:
+        with socket.create_connection((served.host, served.port)) as connection:
+            connection.sendall(f"{head}Content-Length: 100000\r\n\r\n".encode())
+            while not select.select([connection], [], [], 0.1)[0]:
+                connection.sendall(b" ")
+            assert status(connection.recv(1000)) == 408
+        assert names(served) == []

@@ -48,8 +48,7 @@ class Budgets:
         loads_per_actor: How many loads one actor may have at once.
         requests_per_second: How many requests an actor may make in the long run; 0 for any number.
         writes_per_actor: How many writes of one actor may be in flight.
-        body_idle_seconds: How long a client may be silent within a body, and take nothing of an
-            answer.
+        body_idle_seconds: How long a client may send or take next to nothing (16 kB) of a body.
         query_seconds: The deadline of a query that names none.
         read_threads: How many reads run at once.
         write_threads: How many writes run at once.

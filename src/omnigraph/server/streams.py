@@ -16,6 +16,8 @@ Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 # The loop stops to read the socket above the first mark, and goes on below the second one.
 _PAUSE_BYTES: Final = 4 << 20
 _RESUME_BYTES: Final = 1 << 20
+# What has to come of a body within its idle seconds: a byte now and then would hold a thread.
+_CAME_BYTES_MIN: Final = 16 << 10
 # How much larger than its compressed form a body may become, once it is past the floor.
 RATIO_MAX: Final = 200
 RATIO_FLOOR_BYTES: Final = 64 << 20
@@ -52,7 +54,7 @@ class Upload(io.RawIOBase):
     """
 
     def __init__(self, bytes_max: int, resource: str, idle_s: float, held: Holding) -> None:
-        """Take at most so many bytes, and wait at most so many seconds for the next ones."""
+        """Take at most so many bytes, and wait at most so many seconds for some of them."""
         super().__init__()
         self._bytes_max = bytes_max
         self._resource = resource
@@ -80,24 +82,28 @@ class Upload(io.RawIOBase):
             self._put(None, error)
 
     async def _fill(self, receive: Receive) -> None:
+        deadline, came = self._loop.time() + self._idle_s, 0
         while not self._is_abandoned:
             try:
-                async with asyncio.timeout(self._idle_s):
+                async with asyncio.timeout_at(deadline):
                     message = await receive()
             except TimeoutError:
-                text = f"no byte of the body came for {self._idle_s:g} seconds"
+                text = f"only {came} bytes of the body came within {self._idle_s:g} seconds"
                 error = LimitExceeded(Code.TIMEOUT, text, limit="body_idle_seconds")
                 raise error from None
             if message["type"] == "http.disconnect":
                 raise Cancelled(Code.CANCELLED, "the client left before the end of the body")
             piece = message.get("body", b"")
+            came += len(piece)
             self.received += len(piece)
             if self.received > self._bytes_max:
                 raise body_limit(self._resource, self._bytes_max, self.received)
             self._put(piece, None, ended=not message.get("more_body", False))
             if self._ended:
                 return
-            await self._has_room.wait()
+            if came >= _CAME_BYTES_MIN or not self._has_room.is_set():
+                await self._has_room.wait()
+                deadline, came = self._loop.time() + self._idle_s, 0
 
     def _put(self, piece: bytes | None, error: Exception | None, *, ended: bool = False) -> None:
         with self._ready:
