@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -155,6 +155,16 @@ class RepositoryReader:
         self.require_open()
         with storage_errors():
             return Ancestry(*(self.manifest.commits(branch).get for branch in branches))
+
+    def whole_ancestry(self) -> Ancestry:
+        """The commit graph behind all branches, without those that are deleted meanwhile."""
+        self.require_open()
+        found = []
+        with storage_errors():
+            for name in self.manifest.names():
+                with suppress(NotFound):
+                    found.append(self.manifest.commits(name).get)
+        return Ancestry(*found)
 
     def merge_base(self, left: BranchName, right: BranchName) -> CommitId | None:
         """The latest commit that two branches share."""

@@ -14,8 +14,6 @@ from omnigraph.core.commits.lineage import Ancestry, first_parents, merge_bases_
 from omnigraph.core.layout import MERGED_BRANCHES
 from omnigraph.core.manifest.branch_info import BranchInfo
 from omnigraph.core.manifest.manifest import Manifest
-from omnigraph.errors import NotFound
-from omnigraph.runtime import telemetry
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.io.objects import ObjectStore
 from omnigraph.types import MAIN, BranchName, CommitId
@@ -78,16 +76,8 @@ class KeptStates:
         return found
 
     def _heads(self, info: BranchInfo) -> dict[BranchName, CommitId]:
-        heads = {}
-        for name in self._manifest.names():
-            try:
-                version = self._manifest.snapshot(name)
-            except NotFound:
-                telemetry.count("manifest.branch_gone")  # deleted since it was listed
-                continue
-            if version.fork != info.fork:
-                heads[name] = version.head
-        return heads
+        heads = self._manifest.heads()
+        return {head.branch: head.head for head in heads if head.fork != info.fork}
 
 
 def _folder(fork: str) -> str:

@@ -5,17 +5,18 @@ Nothing is repaired, and nothing that is wrong keeps the rest from being looked 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
+from omnigraph.core import tuning
 from omnigraph.core.branches.branches import is_own
 from omnigraph.core.commits.graph_version import GraphVersion, TablePin
 from omnigraph.core.commits.lineage import Ancestry
-from omnigraph.core.layout import MANIFEST, fork_mark, intent_path, table_key
+from omnigraph.core.layout import DELETED_BRANCHES, MANIFEST, fork_mark, intent_path, table_key
 from omnigraph.core.manifest.lost_head import lost_head
-from omnigraph.core.storage_errors import public
+from omnigraph.core.storage_errors import public, storage_errors
 from omnigraph.errors import GraphError
 from omnigraph.store.failures import FailureKind, StorageFailure
 from omnigraph.store.tables import Pin
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from omnigraph.core.repository import Repository
     from omnigraph.store.maintenance.inventory import TableInventory
 
+T = TypeVar("T")
 _RESTORE = "restore it from a backup"
 
 
@@ -263,8 +265,28 @@ def place_of(error: GraphError | StorageFailure, otherwise: str) -> str:
     return str(error.details.get("path", otherwise))
 
 
+def looked(repo: Repository, look: Callable[[], T], flaws: Callable[[T], Iterable[Flaw]]) -> T:
+    """Look for flaws; again if there are some, which may have come of a branch that is gone now."""
+    for _ in range(tuning.active.verify_looks_max - 1):
+        before = _branches(repo)
+        found = look()
+        if all(flaw.is_harmless for flaw in flaws(found)) or _branches(repo) == before:
+            return found
+    return look()
+
+
+def _branches(repo: Repository) -> tuple[object, object]:
+    """The names of branches, and what was deleted."""
+    with storage_errors():
+        return repo.branches.list(), repo.objects.list(DELETED_BRANCHES)
+
+
 def irreparable(repo: Repository) -> list[Flaw]:
     """The flaws that only a backup mends, as far as they show without reading the files."""
+    return looked(repo, lambda: _irreparable(repo), iter)
+
+
+def _irreparable(repo: Repository) -> list[Flaw]:
     metadata = MetadataVerifier(repo)
     found = [flaw for flaw in metadata.flaws() if flaw.aspect is not Aspect.DRIFT]
     found.extend(metadata.missing_files())

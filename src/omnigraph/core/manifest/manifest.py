@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 
 from omnigraph.core.commits.graph_version import GraphVersion
@@ -129,17 +129,21 @@ class Manifest(NewestStates):
         text = f"branch '{name}' has no manifest version {version}, the newest is {last}"
         return NotFound(Code.NOT_FOUND, text, branch=name, version=version)
 
+    def heads(self) -> Iterator[GraphVersion]:
+        """The newest state of every branch, without those that are deleted meanwhile."""
+        for name in self.names():
+            try:
+                yield self.snapshot(name)
+            except NotFound:
+                telemetry.count("manifest.branch_gone")
+
     def missing_table(self, pin: Pin, table_key: str) -> Corrupt | Gone:
         """The error of a version of a table that is missing: a head needs it, or it went."""
         same = (pin.path, pin.version, pin.branch)
-        for name in self.names():
-            try:
-                head = self.snapshot(name)
-            except NotFound:
-                continue  # deleted since it was named
+        for head in self.heads():
             if any(same == (at.path, at.version, at.table_branch) for at in head.tables.values()):
                 file = self._tables.version_file(pin)
-                what = f"version {pin.version} of {table_key}, which branch '{name}' needs"
+                what = f"version {pin.version} of {table_key}, which branch '{head.branch}' needs"
                 return missing_version(file, what, table_key=table_key, version=pin.version)
         return not_stored(pin.path, pin.version, table_key=table_key)
 

@@ -90,11 +90,7 @@ class Repairer:
                 operation_id=pending[0].operation_id,
                 effect="none",
             )
-        return [
-            drift
-            for branch in self._repo.branches.list()
-            for drift in self._of_branch(self._repo.snapshot(branch))
-        ]
+        return [drift for head in self._repo.manifest.heads() for drift in self._of_branch(head)]
 
     def settle(
         self, drifts: Sequence[Drift], *, force: bool, actor: str | None

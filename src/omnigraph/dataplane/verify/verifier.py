@@ -10,13 +10,13 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from omnigraph.core import tuning
 from omnigraph.core.commits.graph_version import GraphVersion, TablePin
-from omnigraph.core.layout import DELETED_BRANCHES, table_key
+from omnigraph.core.layout import table_key
 from omnigraph.core.maintenance.verify import (
     Aspect,
     Flaw,
     MetadataVerifier,
+    looked,
     message_of,
     missing_files,
     place_of,
@@ -75,22 +75,10 @@ class Verifier:
         self._workers = WorkerTables(repo.root, durable=repo.tables.durable, tables=repo.tables)
 
     def verify(self, depth: Depth, runner: Runner, monitor: Monitor) -> Verified:
-        """Check a graph, and return what is wrong.
-
-        What is missing may have gone with a branch that was deleted meanwhile: then it is checked
-        once more.
-        """
-        for _ in range(tuning.active.verify_looks_max - 1):
-            before = self._branches()
-            done = self._verified(depth, runner, monitor)
-            if all(flaw.is_harmless for flaw in done.flaws) or self._branches() == before:
-                return done
-        return self._verified(depth, runner, monitor)
-
-    def _branches(self) -> tuple[object, object]:
-        """The names of branches, and what was deleted."""
-        with storage_errors():
-            return self._repo.branches.list(), self._repo.objects.list(DELETED_BRANCHES)
+        """Check a graph, and return what is wrong."""
+        return looked(
+            self._repo, lambda: self._verified(depth, runner, monitor), lambda done: done.flaws
+        )
 
     def _verified(self, depth: Depth, runner: Runner, monitor: Monitor) -> Verified:
         done = Verified()

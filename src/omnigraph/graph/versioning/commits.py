@@ -90,7 +90,7 @@ class Commits:
         for name in names:
             self._authorizer.ask(Permission.READ, name)
             heads.setdefault(str(self._repo.snapshot(name).head), []).append(str(name))
-        find = self._repo.ancestry(*self._repo.branches.list()).find
+        find = self._repo.whole_ancestry().find
         commits = islice(newest_first(find, map(CommitId, heads)), most)
         return "".join(f"{line}\n" for line in drawn(list(commits), heads))
 
