@@ -311,3 +311,28 @@ def test_a_node_that_one_base_keeps_needs_the_edges_that_another_one_takes(
         there = 1 if (into if side == "ours" else source) == "draft" else 0
         counts = {"node:Note": 1 + there, "edge:About": there}
         assert graph.snapshot(into).counts == counts
+
+
+@pytest.mark.parametrize("last", ["main", "one", "two"])
+@pytest.mark.parametrize(("source", "into"), [("release", "main"), ("main", "release")])
+def test_three_bases_of_one_commit_each_decide_about_what_they_changed(
+    graph: og.Graph, last: str, source: str, into: str
+) -> None:
+    """Both branches have merged the same two others and an older state of one of them."""
+    for name in ("one", "two", "release"):
+        graph.branches.create(name)
+    titles = {"main": "a", "one": "b", "two": "c"}
+    for branch in sorted(titles, key=lambda name: name == last):
+        if branch == "one":
+            graph.schema.apply(f"{SCHEMA}\nnode Tag {{ name: String @key }}", branch=branch)
+        edit(graph, branch, titles[branch], "second")
+    graph.branches.create("main-before", "main")
+    for target, sources in (("main", ("one", "two")), ("release", ("main-before", "one", "two"))):
+        for name in sources:
+            graph.branches.merge(name, into=target)
+    graph.schema.apply(SCHEMA, branch="release")
+    edit(graph, "main", "b", "third")
+    edit(graph, "release", "c", "third")
+    graph.branches.merge(source, into=into)
+    assert texts(graph, into) == {"a": "second", "b": "third", "c": "third", "d": "first"}
+    assert "Tag" not in graph.schema.show(into)

@@ -31,7 +31,7 @@ def state_of(
 def root_of(
     repo: Repository, roots: Collection[CommitId], into: BranchName, source: BranchName
 ) -> GraphVersion | None:
-    """The state that two merge bases come from; None if there are several, or it is not stored."""
+    """The state that merge bases come from; None if there are several, or it is not stored."""
     if len(roots) != 1:
         return None
     try:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from omnigraph.core.commits.keys import keyed
-from omnigraph.core.commits.lineage import MERGE_SOURCE, MERGED_COMMITS, merge_bases
+from omnigraph.core.commits.lineage import MERGE_SOURCE, MERGED_COMMITS, merge_bases, merge_bases_of_all
 from omnigraph.core.commits.records import Record
 from omnigraph.core.commits.requirements import SourceExists, require_head
 from omnigraph.core.journal.intent import WriterKind
@@ -117,8 +117,8 @@ class Merger:
             names = (str(request.into), str(request.source))
             listed = [base, *sorted(bases - {base})]
             root = None
-            if len(listed) == 2:
-                roots = merge_bases(ancestry.find, *listed)
+            if len(listed) > 1:
+                roots = merge_bases_of_all(ancestry.find, listed)
                 root = root_of(self._repo, roots, ours.branch, theirs.branch)
             states = self._planner.states(ours, theirs, listed, names, root)
             is_forward = ours.head == base

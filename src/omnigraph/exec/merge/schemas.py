@@ -116,7 +116,7 @@ def merged_schema(
     Args:
         repo: The graph.
         bases: The merge bases, the latest first; what is returned is seen from that one.
-        root: The state that two bases come from; with it their schemas are merged, too.
+        root: The state that several bases come from; with it their schemas are merged, too.
         ours: The state that is merged into.
         theirs: The state that is merged.
         names: What to call the two sides in conflicts.
@@ -168,13 +168,17 @@ def _shared_catalog(
     root: GraphVersion | None,
     names: tuple[str, str],
 ) -> Catalog:
-    """The catalog since which the sides have changed theirs: of two bases, what both make."""
+    """The catalog since which the sides have changed theirs: of several bases, what they make."""
     latest, *others = (repo.schema(each).catalog for each in bases)
-    if root is not None and len(others) == 1:
-        found = merge_catalogs(repo.schema(root).catalog, latest, others[0], names)
-        if not found.conflicts:
-            return found.catalog
-    return latest
+    if root is None:
+        return latest
+    shared = latest
+    for other in others:
+        found = merge_catalogs(repo.schema(root).catalog, shared, other, names)
+        if found.conflicts:
+            return latest
+        shared = found.catalog
+    return shared
 
 
 def _dropped_types(
