@@ -336,3 +336,28 @@ def test_three_bases_of_one_commit_each_decide_about_what_they_changed(
     graph.branches.merge(source, into=into)
     assert texts(graph, into) == {"a": "second", "b": "third", "c": "third", "d": "first"}
     assert "Tag" not in graph.schema.show(into)
+
+
+@pytest.mark.parametrize("last", ["main", "one", "two"])
+def test_bases_that_come_from_several_commits_agree_about_the_schema(
+    graph: og.Graph, last: str
+) -> None:
+    """One of three branches was made later than another one."""
+    graph.branches.create("one")
+    graph.branches.create("release")
+    edit(graph, "main", "d", "second")
+    graph.branches.create("two")
+    titles = {"main": "a", "one": "b", "two": "c"}
+    for branch in sorted(titles, key=lambda name: name == last):
+        if branch == "one":
+            graph.schema.apply(f"{SCHEMA}\nnode Tag {{ name: String @key }}", branch=branch)
+        edit(graph, branch, titles[branch], "second")
+    graph.branches.create("main-before", "main")
+    for target, sources in (("main", ("one", "two")), ("release", ("main-before", "one", "two"))):
+        for name in sources:
+            graph.branches.merge(name, into=target)
+    graph.schema.apply(SCHEMA, branch="release")
+    edit(graph, "main", "a", "third")
+    graph.branches.merge("release", resolve="ours")
+    assert texts(graph) == {"a": "third", "b": "second", "c": "second", "d": "second"}
+    assert "Tag" not in graph.schema.show()

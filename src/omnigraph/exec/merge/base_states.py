@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
 
 from omnigraph.core.commits.graph_version import GraphVersion
+from omnigraph.core.commits.lineage import Lookup, merge_bases_of_all
 from omnigraph.core.repository import Repository
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.errors import Code, Gone, NotFound
@@ -28,10 +30,46 @@ def state_of(
         return _same_state(repo, base, into, source)
 
 
-def root_of(
+@dataclass(frozen=True, slots=True)
+class Origins:
+    """The states that several merge bases come from; None where there are several, or it is gone.
+
+    Attributes:
+        nearest: The one that every two of them share; what each has changed since is its own.
+        common: The latest that all of them share, the same if there is only one.
+    """
+
+    nearest: GraphVersion | None = None
+    common: GraphVersion | None = None
+
+    @classmethod
+    def of(
+        cls,
+        repo: Repository,
+        find: Lookup,
+        bases: Sequence[CommitId],
+        into: BranchName,
+        source: BranchName,
+    ) -> Origins:
+        """Look for them, behind the merge bases of two branches."""
+        if len(bases) == 1:
+            return cls()
+        roots = merge_bases_of_all(find, bases)
+        nearest = _only_one(repo, roots, into, source)
+        while len(roots) > 1:
+            older = merge_bases_of_all(find, roots)
+            if not older or max(older) >= max(roots):
+                break
+            roots = older
+        return cls(nearest, nearest or _only_one(repo, roots, into, source))
+
+
+NO_ORIGINS: Final = Origins()
+
+
+def _only_one(
     repo: Repository, roots: Collection[CommitId], into: BranchName, source: BranchName
 ) -> GraphVersion | None:
-    """The state that merge bases come from; None if there are several, or it is not stored."""
     if len(roots) != 1:
         return None
     try:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from omnigraph.core.commits.keys import keyed
-from omnigraph.core.commits.lineage import MERGE_SOURCE, MERGED_COMMITS, merge_bases, merge_bases_of_all
+from omnigraph.core.commits.lineage import MERGE_SOURCE, MERGED_COMMITS, merge_bases
 from omnigraph.core.commits.records import Record
 from omnigraph.core.commits.requirements import SourceExists, require_head
 from omnigraph.core.journal.intent import WriterKind
@@ -21,7 +21,7 @@ from omnigraph.core.schema.arrow_types import table_schema
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared
 from omnigraph.errors import Code, InvalidInput, JsonValue
-from omnigraph.exec.merge.base_states import root_of
+from omnigraph.exec.merge.base_states import Origins
 from omnigraph.exec.merge.conflicts import (
     MergeConflict,
     Resolve,
@@ -116,11 +116,8 @@ class Merger:
         ):
             names = (str(request.into), str(request.source))
             listed = [base, *sorted(bases - {base})]
-            root = None
-            if len(listed) > 1:
-                roots = merge_bases_of_all(ancestry.find, listed)
-                root = root_of(self._repo, roots, ours.branch, theirs.branch)
-            states = self._planner.states(ours, theirs, listed, names, root)
+            origins = Origins.of(self._repo, ancestry.find, listed, ours.branch, theirs.branch)
+            states = self._planner.states(ours, theirs, listed, names, origins)
             is_forward = ours.head == base
             taken = self._planner.taken_over(states[0]) if is_forward else ()
             plan = self._planner.plan(

@@ -14,7 +14,7 @@ from omnigraph.dataplane.changes.table_changes import ChangeLimits, Comparing, T
 from omnigraph.dataplane.counts import ChangeCounts
 from omnigraph.exec import tuning
 from omnigraph.exec.changes.diff import table_changes
-from omnigraph.exec.merge.base_states import state_of
+from omnigraph.exec.merge.base_states import NO_ORIGINS, Origins, state_of
 from omnigraph.exec.merge.broken_rules import settle_broken_rules
 from omnigraph.exec.merge.conflicts import (
     Choice,
@@ -43,7 +43,7 @@ from omnigraph.types import CommitId
 
 @dataclass(frozen=True, slots=True, eq=False)
 class MergeStates:
-    """The three states of a merge; with two merge bases also the one that these come from."""
+    """The three states of a merge; with several merge bases also the one that these come from."""
 
     base: GraphVersion
     ours: GraphVersion
@@ -115,13 +115,19 @@ class MergePlanner:
         theirs: GraphVersion,
         bases: Sequence[CommitId],
         names: tuple[str, str],
-        root: GraphVersion | None = None,
+        origins: Origins = NO_ORIGINS,
     ) -> list[MergeStates]:
         """The three states for each merge base, the latest first; all have one schema to come."""
         before = [state_of(self._repo, each, ours.branch, theirs.branch) for each in bases]
-        schema = merged_schema(self._repo, before, root, ours, theirs, names)
+        schema = merged_schema(self._repo, before, origins.common, ours, theirs, names)
         return [
-            MergeStates(each, ours, theirs, schema.against(self._repo.schema(each).catalog), root)
+            MergeStates(
+                each,
+                ours,
+                theirs,
+                schema.against(self._repo.schema(each).catalog),
+                origins.nearest,
+            )
             for each in before
         ]
 
