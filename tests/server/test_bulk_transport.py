@@ -12,6 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from omnigraph.server.columns import parquet_reader
+from omnigraph.server.streams import Growth
 from tests.server.support import G, config_of, names, raw, send
 from tests.serving import Served, serving
 
@@ -150,6 +152,33 @@ def test_rows_are_bounded_as_they_are_spelled_out(served: Served) -> None:
         several = part % media.encode() + b"\r\n" + body + b"\r\n--cut--\r\n"
         assert load(served, several, "multipart/mixed; boundary=cut")[0] == 413
     assert names(served) == before
+
+
+@pytest.mark.parametrize("first", [[None], [0], []])
+def test_a_long_value_in_a_dictionary_bounds_what_is_read_at_once(first: list[int | None]) -> None:
+    longest = "x" * (1 << 20)
+    places = [*first, *[1] * 40]
+    coded = pa.DictionaryArray.from_arrays(pa.array(places, pa.int8()), ["y", longest])
+    lists = pa.ListArray.from_arrays(pa.array([0, *range(len(places) + 1)], pa.int32()), coded)
+    for column in (coded, lists):
+        counted = Counted()
+        file = io.BytesIO(parquet_of(pa.table({"c": column})))
+        rows = sum(piece.num_rows for piece in parquet_reader(file, counted))
+        assert rows == len(column)
+        assert max(counted.seen) <= 9 << 20
+
+
+class Counted(Growth):
+    """Counts without bounds."""
+
+    def __init__(self) -> None:
+        self.seen: list[int] = []
+
+    def add(self, count: int) -> None:
+        self.seen.append(count)
+
+    def check(self, count: int) -> None:
+        pass
 
 
 def test_columns_come_with_dictionaries_and_runs(served: Served) -> None:
