@@ -269,3 +269,16 @@ def test_a_diff_of_one_kind(tmp_path: Path) -> None:
             assert list(graph.diff("main~1", "main", kind=kind).counts) == [key]  # type: ignore[arg-type]
         with pytest.raises(og.errors.InvalidInput, match="kind"):
             graph.diff("main~1", "main", kind="thing")  # type: ignore[arg-type]
+
+
+def test_entities_of_a_type_without_properties_come_and_go(tmp_path: Path) -> None:
+    with og.init(str(tmp_path / "bare.omni"), schema="node Mark { }") as graph:
+        cursor = graph.changes.poll(start="now").cursor
+        graph.load({"Mark": [{"id": "x"}, {"id": "y"}]})
+        graph.mutate('query q() { delete Mark where id = "y" }')
+        changes = [str(change) for change in graph.diff("main~1", "main")]
+        assert changes == ["- Mark 'y'"]
+        assert [item.after for item in graph.changes.baseline()] == [{}]
+        told = [str(event.change) for event in graph.changes.poll(cursor).events]
+        assert told == ["+ Mark 'x'", "+ Mark 'y'", "- Mark 'y'"]
+        assert [line.operation for line in graph.blame("Mark", "y")] == ["delete", "insert"]

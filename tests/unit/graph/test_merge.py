@@ -622,3 +622,19 @@ def test_entities_with_nothing_but_a_blob_are_merged(tmp_path: Path) -> None:
         assert (counts.inserted, counts.updated) == (1, 1)
         found = {name: graph.read_blob("Photo", name, "data") for name in ("a", "b", "c", "draft")}
         assert found == {"a": b"of main", "b": b"of draft", "c": b"first", "draft": b"new"}
+
+
+@pytest.mark.parametrize("has_base", [False, True])
+def test_entities_of_a_type_without_properties_are_the_same_on_both_sides(
+    tmp_path: Path, has_base: bool
+) -> None:
+    with og.init(str(tmp_path / "bare.omni"), schema="node Mark { }") as graph:
+        rows = {"Mark": [{"id": "x"}, {"id": "y"}]}
+        if has_base:
+            graph.load(rows)
+        graph.branches.create("draft")
+        for branch, other in (("main", "m"), ("draft", "d")):
+            graph.load({"Mark": [*rows["Mark"], {"id": other}]}, mode="merge", branch=branch)
+        assert graph.branches.merge("draft").counts == {"node:Mark": og.ChangeCounts(inserted=1)}
+        assert graph.branches.merge("main", into="draft").outcome == "fast_forward"
+        assert graph.snapshot().counts == {"node:Mark": 4}

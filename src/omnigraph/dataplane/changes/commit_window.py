@@ -192,6 +192,8 @@ class CommitWindow:
     def _images(self, rows: pa.Table, places: Places) -> dict[int, dict[str, Any]]:
         """The values of some rows, by their places."""
         wanted = np.unique(places[places != _NONE])
+        if not self.columns:
+            return {place: {} for place in wanted.tolist()}
         chosen = rows.select(list(self.columns)).take(pa.array(wanted))
         shown = chosen.rename_columns(list(self.columns.values())).to_pylist()
         return dict(zip(wanted.tolist(), shown, strict=True))

@@ -332,6 +332,8 @@ class TableChanges:
 
     def _rows(self, side: AddressedRows, addresses: pa.ChunkedArray) -> pa.Table:
         """Read rows by their addresses; a null gives a row of nulls."""
+        if not self._columns:
+            return pa.table({})
         there = addresses.drop_null()
         if len(there):
             found = blob_sizes(side.take(there.combine_chunks(), self._columns), self._blobs)
@@ -344,6 +346,8 @@ class TableChanges:
 
     def _image(self, kind: pa.StructType, rows: pa.Table, absent: Mask) -> pa.StructArray:
         """The images of entities as one column; null where the entity is not there."""
+        if not self._columns:
+            return pa.array([None if is_absent else {} for is_absent in absent.tolist()], kind)
         arrays = [
             _column(rows, name).cast(field.type)
             for name, field in zip(self._columns, kind, strict=True)

@@ -64,13 +64,15 @@ class MergedRows:
 
     def differing(self, keys: pa.Table) -> Cells:
         """The cells in which the two sides differ, of entities that both have."""
-        if not keys.num_rows:
-            return np.zeros((0, len(self.columns)), bool)
+        if not keys.num_rows or not self.columns:
+            return np.zeros((keys.num_rows, len(self.columns)), bool)
         ours, theirs = self.read(keys, OURS), self.read(keys, AFTER)
         return self._unequal(keys, ours, theirs, OURS, AFTER)
 
     def merged(self, keys: pa.Table, *, has_base: bool, by_row: bool) -> CellMerge:
         """Merge entities that both sides have changed; without a base, both have inserted them."""
+        if not self.columns:
+            return CellMerge(*(np.zeros((keys.num_rows, 0), bool) for _ in range(2)))
         ours, theirs = self.read(keys, OURS), self.read(keys, AFTER)
         differ = self._unequal(keys, ours, theirs, OURS, AFTER)
         if has_base:

@@ -413,7 +413,9 @@ class TableMerge:
         there = _valid(keys.column(side))
         found: list[dict[str, Any] | None] = [None] * len(there)
         chosen = np.flatnonzero(there)
-        if len(chosen):
+        if not self.columns:
+            found = [{} if is_there else None for is_there in there.tolist()]
+        elif len(chosen):
             rows = self.rows.read(keys.take(pa.array(chosen)), side)
             rows = rows.rename_columns(list(map(display_name, rows.column_names)))
             for place, row in zip(chosen.tolist(), rows.to_pylist(), strict=True):
