@@ -82,8 +82,10 @@ def check_reverts(steps: list[Step], folder: Any) -> None:
                 continue
             before = state(graph, "main")
             done = graph.branches.revert(commit.id)
-            assert done.commit is not None
-            graph.branches.revert(done.commit.id)
+            if done.commit is None:
+                assert not done.counts, "only what has changed nothing leaves nothing to take back"
+            else:
+                graph.branches.revert(done.commit.id)
             assert state(graph, "main") == before
 
 
