@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -12,6 +11,7 @@ import pytest
 
 import omnigraph as og
 from omnigraph.core.journal.intent import WriterKind
+from omnigraph.core.publish.publisher import Published
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.errors import (
     Code,
@@ -23,7 +23,6 @@ from omnigraph.errors import (
     PreconditionFailed,
 )
 from omnigraph.store.reading.data_files import field_ids
-from omnigraph.types import CommitId
 
 BEFORE = """
 node Person {
@@ -527,18 +526,41 @@ def test_one_schema_that_was_written_in_two_ways_reads_alike_everywhere(graph: o
     assert graph.schema.drift() == fresh.schema.drift() == ()
 
 
-def test_of_two_changes_at_once_the_second_starts_over(graph: og.Graph) -> None:
-    """Both are planned on one state; whoever comes second is planned again on what is there."""
-    texts = [changed("nick: String?", f"nick: String?  extra{n}: I32?") for n in range(2)]
-    with ThreadPoolExecutor(2) as pool:
-        handles = (graph, og.open(graph.uri))
-        list(pool.map(lambda pair: pair[0].schema.apply(pair[1]), zip(handles, texts, strict=True)))
-    commits = [each for each in graph.commits.list() if each.kind == "schema_apply"]
-    assert len(commits) == 2
-    # Each text is the whole schema, so the second drops what the first one added.
-    newest: Any = graph._repo.commit_info(CommitId(commits[0].id)).details["steps"]
-    assert sorted(step["kind"] for step in newest) == ["add_property", "drop_property"]
-    assert graph.schema.show() in texts
+def meanwhile(graph: og.Graph, text: str, patch: pytest.MonkeyPatch) -> None:
+    """Have another handle apply a schema before the next commit of this one."""
+    commit = graph._repo.commit
+
+    def late(prepared: Prepared) -> Published:
+        patch.undo()
+        og.open(graph.uri).schema.apply(text)
+        return commit(prepared)
+
+    patch.setattr(graph._repo, "commit", late)
+
+
+@pytest.mark.parametrize("column", ["age: I32?", "nick: String?"])
+def test_of_two_changes_at_once_the_second_is_refused(
+    graph: og.Graph, column: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each text is the whole schema, so the second would drop what the first one added."""
+    first, second = (changed("nick: String?", f"nick: String?  extra{n}: I32?") for n in range(2))
+    second = second.replace(column, column.replace("I32?", "I64?"))  # with a table, and without
+    meanwhile(graph, first, monkeypatch)
+    with pytest.raises(Conflict, match="put that change into your text") as caught:
+        graph.schema.apply(second)
+    assert caught.value.code is Code.SCHEMA_CHANGED
+    assert graph.schema.show() == first
+    graph.schema.apply(second)
+    assert graph.schema.show() == second
+
+
+def test_the_same_change_twice_at_once_is_one(
+    graph: og.Graph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = changed("age: I32?", "age: I64?")
+    meanwhile(graph, text, monkeypatch)
+    assert graph.schema.apply(text).commit is None
+    assert len([each for each in graph.commits.list() if each.kind == "schema_apply"]) == 1
 
 
 def test_a_write_that_was_made_for_the_old_schema_is_refused(graph: og.Graph) -> None:

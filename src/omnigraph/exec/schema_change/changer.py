@@ -6,7 +6,7 @@ readable at earlier commits. Whatever happens meanwhile, a reader sees the old s
 tables or the new one with the new.
 
 A write that was made for the old schema is refused and made anew. Of two changes of the schema at
-once, the second starts over on what the first one left, where its plan may be another.
+once, the second is refused: its text does not have what the first one added, and would drop it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import pyarrow as pa
 
 from omnigraph.core.commits.graph_version import GraphVersion
 from omnigraph.core.commits.keys import CallKey, keyed
+from omnigraph.core.commits.requirements import schema_changed
 from omnigraph.core.journal.intent import WriterKind
 from omnigraph.core.layout import table_key
 from omnigraph.core.publish.publisher import Published
@@ -30,7 +31,7 @@ from omnigraph.core.schema.schema_state import AcceptedSchema
 from omnigraph.core.storage_errors import storage_errors
 from omnigraph.core.write import Prepared, TableWrite
 from omnigraph.dataplane.alter.values import Running, values_of
-from omnigraph.errors import Code, InvalidInput, JsonValue
+from omnigraph.errors import Code, Conflict, InvalidInput, JsonValue
 from omnigraph.exec.preconditions import required_head
 from omnigraph.exec.schema_change.alterations import blob_in_the_way, rows_with_blobs
 from omnigraph.exec.schema_change.records import schema_records
@@ -149,20 +150,48 @@ class SchemaChanger:
         Raises:
             InvalidInput: A step cannot be applied; it lists all of them.
             ConstraintViolated: Stored rows break a rule that the schema adds; it lists them.
-            Conflict: Others change the same tables without pause, or `head` is not the head.
+            Conflict: Others change the same tables without pause, another change of the schema has
+                come first, or `head` is not the head.
         """
         self._repo.require_writable()
-        return with_retries(
-            lambda _losses, _is_stale: self._attempt(request, running),
-            root=self._repo.root.uri,
-            branch=request.branch,
-            policy=self._repo.retry.for_long_work,
-            name="schema_apply",
-            reads_schema=True,
-        )
+        known: list[str] = []  # the schema in force at each attempt
 
-    def _attempt(self, request: SchemaRequest, running: Running | None) -> SchemaApplied:
+        def attempt(_losses: int, _is_stale: bool) -> SchemaApplied:
+            base = self._repo.snapshot(request.branch)
+            known.append(base.schema_digest)
+            return self._attempt(base, request, running, planned_for=known[0])
+
+        try:
+            return with_retries(
+                attempt,
+                root=self._repo.root.uri,
+                branch=request.branch,
+                policy=self._repo.retry.for_long_work,
+                name="schema_apply",
+            )
+        except Conflict as error:
+            if error.code is not Code.SCHEMA_CHANGED:
+                raise
+            return self._in_force(request, error)
+
+    def _in_force(self, request: SchemaRequest, error: Conflict) -> SchemaApplied:
+        """The result where the change that came first was the same one."""
         base = self._repo.snapshot(request.branch)
+        migration = self._migration(base, request)
+        if migration.supported:
+            wanted = AcceptedSchema(catalog=migration.result, text=request.text)
+            if wanted.digest == base.schema_digest:
+                return SchemaApplied.of(migration, None)
+        text = f"{error}: put that change into your text, or drop it by applying yours again"
+        raise Conflict(error.code, text, **error.details) from error
+
+    def _attempt(
+        self,
+        base: GraphVersion,
+        request: SchemaRequest,
+        running: Running | None,
+        planned_for: str,
+    ) -> SchemaApplied:
         earlier = self._earlier(request, base)
         if earlier is not None:
             return SchemaApplied.replayed(earlier)
@@ -172,6 +201,8 @@ class SchemaChanger:
         with telemetry.span("schema_apply", branch=request.branch), storage_errors():
             if accepted.digest == base.schema_digest:
                 return SchemaApplied.of(migration, None)
+            if base.schema_digest != planned_for:
+                raise schema_changed(request.branch)
             self._judge(base, migration).raise_if_any()
             prepared = self._prepared(base, migration, request, running)
             digest = self._repo.schemas.keep(accepted)
