@@ -12,6 +12,7 @@ import ctypes
 import fcntl
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -95,6 +96,8 @@ def _start(folder: Path) -> tuple[subprocess.Popen[bytes], str]:
     for attempt in range(_STARTS_MAX):
         ports = _free_ports()
         data = folder / f"data-{attempt}"
+        # Of a server of an earlier run, which has ended.
+        shutil.rmtree(data, ignore_errors=True)
         data.mkdir(parents=True)
         server = subprocess.Popen(
             _command(data, ports),
