@@ -103,9 +103,15 @@ def test_two_schemas_at_once_leave_no_version_behind(
 ) -> None:
     if branch != "main":
         graph.branches.create(branch)
-    side_by_side(monkeypatch, lambda: apply(graph, LARGER, branch))
+
+    def second() -> None:
+        with pytest.raises(og.errors.Conflict, match="has changed meanwhile"):
+            apply(graph, LARGER, branch)
+
+    side_by_side(monkeypatch, second)
     apply(graph, CITY, branch)
     assert_heads_are_published(graph._repo)
+    apply(graph, LARGER, branch)
     graph.mutate('query q() { insert City { name: "three", size: 3 } }', branch=branch)
     assert cities(graph, branch) == ["three"]
     assert_heads_are_published(graph._repo)

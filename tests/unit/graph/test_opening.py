@@ -77,7 +77,7 @@ def test_the_actor_of_a_handle_and_of_a_call(tmp_path: Path) -> None:
         graph.mutate(ADD, {"n": "a"})
         graph.mutate(ADD, {"n": "b"}, actor="bo")
         assert [commit.actor for commit in graph.commits.list(limit=2)] == ["bo", "ada"]
-        assert [commit.actor for commit in graph.commits.list(actor="ada")] == ["ada"]
+        assert [commit.kind for commit in graph.commits.list(actor="ada")] == ["mutation", "init"]
         with pytest.raises(og.errors.InvalidInput):
             graph.mutate(ADD, {"n": "c"}, actor="two\nlines")
 
