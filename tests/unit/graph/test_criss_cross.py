@@ -361,3 +361,23 @@ def test_bases_that_come_from_several_commits_agree_about_the_schema(
     graph.branches.merge("release", resolve="ours")
     assert texts(graph) == {"a": "third", "b": "second", "c": "second", "d": "second"}
     assert "Tag" not in graph.schema.show()
+
+
+@pytest.mark.parametrize("first", ["main", "draft"])
+def test_bases_disagree_about_an_entity_of_a_type_without_properties(
+    graph: og.Graph, first: str
+) -> None:
+    """Branches that have crossed twice: no state is known from which both bases come."""
+    graph.schema.apply(f"{SCHEMA}\nnode Tag {{}}")
+    graph.branches.merge("main", into="draft")
+    for titles in ("ab", "cd"):
+        for branch in (first, "draft" if first == "main" else "main"):
+            edit(graph, branch, titles[branch == "draft"], "second")
+            if branch == "main" and titles == "cd":
+                graph.load({"Tag": [{"id": "t"}]}, mode="merge")
+        cross(graph)
+        graph.branches.delete("main-before")
+    change(graph, "draft", 'delete Tag where id = "t"')
+    for source, into in (("main", "draft"), ("draft", "main")):
+        found = graph.branches.merge(source, into=into, dry_run=True)
+        assert [(item.type, item.id) for item in found.conflicts] == [("Tag", "t")]

@@ -169,7 +169,8 @@ def _decisions(merge: TableMerge, outcome: MergedTable) -> dict[str, Decision]:
     found: dict[str, Decision] = {ids[row]: None for row in outcome.drop.tolist()}
     rows = outcome.take
     there = np.asarray(outcome.keys.column(OURS).is_valid())[rows]
-    everything = tuple([True] * outcome.cells.shape[1])
+    # The entity itself counts, too: its type may have no cells.
+    everything = (True,) * (1 + outcome.cells.shape[1])
     found |= {ids[row]: everything for row in rows[~there].tolist()}
     # Of an entity that both sides have, only cells in which they differ count.
     both = rows[there & np.asarray(outcome.keys.column(AFTER).is_valid())[rows]]
