@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 import omnigraph as og
 from omnigraph.runtime.ids import UlidIds
+from tests.dice import Dice
 from tests.examples import examples
 from tests.property.test_merge_model import applied
 
@@ -37,22 +37,8 @@ GONE = ["Person where name", "Team where name", "In where from", "In where to"]
 EDGES = {"In": ["i", "j", "k", "l", "m"], "Likes": ["x", "y", "z"]}
 
 
-class Dice:
-    """Makes histories that depend on a seed alone."""
-
-    def __init__(self, seed: int) -> None:
-        self._dice = np.random.default_rng(seed)
-
-    def is_so(self, chance: float) -> bool:
-        return bool(self._dice.random() < chance)
-
-    def one(self, items: Sequence[Any]) -> Any:
-        return items[int(self._dice.integers(len(items)))]
-
-    def some(self, items: Sequence[Any]) -> list[Any]:
-        """Up to three of them, each once."""
-        count = int(self._dice.integers(4))
-        return [items[place] for place in self._dice.permutation(len(items))[:count]]
+class Histories(Dice):
+    """Histories that depend on a seed alone."""
 
     def load(self) -> Rows:
         """A few rows of each type; of values that are left out, an entity keeps its own."""
@@ -137,7 +123,7 @@ def check(graph: og.Graph, source: str, into: str, side: Any) -> None:
 
 
 def check_histories(seed: int, folder: Path) -> None:
-    dice = Dice(seed)
+    dice = Histories(seed)
     with og.init(str(folder / UlidIds().new()), schema=SCHEMA) as graph:
         write(graph, "main", dice.history())
         graph.branches.create("draft")
