@@ -49,7 +49,8 @@ faults: $(READY) ## Break every storage call of every write, and clusters of Spa
 		tests/unit/graph/test_large_text.py tests/unit/dataplane/load/test_leftovers.py \
 		tests/property/test_merge_model.py tests/property/test_merge_table.py \
 		tests/property/test_feed_model.py tests/property/test_transaction_model.py \
-		tests/property/test_schema_model.py tests/stateful/test_years_machine.py
+		tests/property/test_schema_model.py \
+		tests/stateful/test_years_machine.py tests/stateful/test_versioning_machine.py
 
 .PHONY: coverage
 coverage: $(READY) ## Run the whole test suite and report which lines it reaches
