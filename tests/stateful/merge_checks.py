@@ -182,7 +182,11 @@ class MergeChecks:
             assert not is_counted or graph.diff(start, copy).counts == done.counts
         assert graph.branches.merge(source, copy).outcome == "already_up_to_date"
         self._check_result(source, copy, start, after)
-        if self._dice.is_so(0.3):
+        # Of two owners of a value by hand either may be asked about, and the answers differ.
+        is_one_way = not callable(resolve) or all(
+            item.kind != "unique_violation" for item, _ in done.settled
+        )
+        if self._dice.is_so(0.3) and is_one_way:
             self._check_by_tasks(source, copy, start, resolve, terms, done)
         if done.commit is not None and self._dice.is_so(0.4):
             self._check_reverts(self._copy(copy), done.commit.id, before, after)
