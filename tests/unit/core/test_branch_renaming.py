@@ -60,6 +60,17 @@ def test_the_old_name_is_free_and_means_another_branch(graph: Repository) -> Non
     audit(graph)
 
 
+def test_a_branch_is_made_from_a_state_that_was_read_under_the_old_name(graph: Repository) -> None:
+    earlier = graph.snapshot(OLD).head
+    write(graph, {PERSON: people("c")}, branch=OLD)
+    assert graph.snapshot_at(earlier).branch == OLD
+    graph.refs.rename_branch(OLD, NEW)
+    graph.create_branch(CHILD, source=NEW, commit=earlier)
+    assert ids(graph, PERSON, CHILD) == {"a", "b"}
+    assert graph.snapshot_at(earlier).branch == NEW
+    audit(graph)
+
+
 def test_tags_and_children_stay(graph: Repository) -> None:
     tagged = graph.snapshot(OLD)
     graph.refs.create_tag(TagName("v1"), tagged)

@@ -93,7 +93,8 @@ class Manifest(NewestStates):
         with self._lock:
             known = self._past.get((info.incarnation, version))
             reader = self._readers.get(info.name)
-        if known is not None:
+        # It is read again for a branch that was renamed since.
+        if known is not None and (known.branch, known.generation) == (info.name, info.generation):
             return known
         if reader is not None and reader.info == info and reader.is_at(version):
             return reader.known()
