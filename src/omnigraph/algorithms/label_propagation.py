@@ -48,7 +48,12 @@ def label_propagation(voters: CsrGraph, iterations: int, hearers: CsrGraph | Non
             check()
             some = active[low:high]
             counts = degrees[some]
-            entries = voters.targets[row_places(voters.offsets[some], counts)]
+            if active is everyone:
+                # Between them lie only vertices without neighbours.
+                first = voters.offsets[some[0]]
+                entries = voters.targets[first : first + ends[high] - ends[low]]
+            else:
+                entries = voters.targets[row_places(voters.offsets[some], counts)]
             rows = np.repeat(np.arange(high - low, dtype=np.int64), counts)
             heard, winners = winning_labels(rows, labels[entries], labels[some])
             fresh[some[heard]] = winners
@@ -56,16 +61,18 @@ def label_propagation(voters: CsrGraph, iterations: int, hearers: CsrGraph | Non
         if not changed.size:
             return Labels(labels, iteration, converged=True)
         labels = fresh
-        active = everyone if hearers is None else _hearing(hearers, changed)
+        active = everyone if hearers is None else _hearing(hearers, changed, everyone)
     return Labels(labels, iterations, converged=False)
 
 
-def _hearing(hearers: CsrGraph, changed: Counts) -> Counts:
-    """The vertices at which a changed label counts, in order."""
+def _hearing(hearers: CsrGraph, changed: Counts, everyone: Counts) -> Counts:
+    """The vertices at which a changed label counts, in order; everyone, if they may be many."""
     starts = hearers.offsets[changed]
+    counts = hearers.offsets[changed + 1] - starts
+    if 2 * counts.sum() > len(hearers.targets):
+        return everyone
     marks = np.zeros(hearers.size, np.bool_)
-    places = row_places(starts, hearers.offsets[changed + 1] - starts)
-    marks[hearers.targets[places]] = True
+    marks[hearers.targets[row_places(starts, counts)]] = True
     return np.flatnonzero(marks)
 
 
